@@ -1,0 +1,1 @@
+"""The world outside, one neighbour per file."""

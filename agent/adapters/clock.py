@@ -1,0 +1,29 @@
+"""The real clock."""
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> datetime:
+        """The wall clock, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without holding up anything else."""
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait for the event, but not longer than this; whether it came."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        return event.is_set()

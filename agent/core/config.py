@@ -1,0 +1,128 @@
+"""Every setting of one node, with its default, unit and check."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from agent.core.errors import ConfigError
+from agent.core.eviction import Threshold
+from agent.core.labels import Taint, checked_labels
+from agent.core.model import IPAddress
+from agent.core.names import subdomain_faults
+from agent.core.quantity import Quantity
+
+KUBELET_VERSION = "v1.36.3"
+"""The kubelet whose behaviour is reproduced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What the Node is created with."""
+
+    register_node: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = ""
+
+    def __post_init__(self) -> None:
+        checked_labels(self.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """How often the node speaks."""
+
+    status_update_seconds: float = 10.0  # how often the status is computed
+    status_report_seconds: float = 300.0  # how often it is sent when nothing changed
+    lease_duration_seconds: int = 40
+
+    def __post_init__(self) -> None:
+        if self.status_update_seconds <= 0:
+            raise ConfigError("nodeStatusUpdateFrequency (--node-status-update-frequency) must be greater than 0")
+        if self.status_report_seconds <= 0:
+            raise ConfigError("nodeStatusReportFrequency (--node-status-report-frequency) must be greater than 0")
+        if self.lease_duration_seconds <= 0:
+            raise ConfigError("invalid configuration: nodeLeaseDurationSeconds must be greater than 0")
+
+    @property
+    def lease_renew_seconds(self) -> float:
+        """As kubelet: four renewals per lease duration."""
+        return self.lease_duration_seconds * 0.25
+
+    @property
+    def request_timeout_seconds(self) -> float:
+        """How long a heartbeat may take before the next one is worth more."""
+        return min(self.status_update_seconds, float(self.lease_duration_seconds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What of the host is offered to pods."""
+
+    max_pods: int = 110
+    pods_per_core: int = 0
+    kube_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+    system_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for value, name in (
+            (self.max_pods, "maxPods (--max-pods)"),
+            (self.pods_per_core, "podsPerCore (--pods-per-core)"),
+        ):
+            if value < 0:
+                raise ConfigError(f"invalid configuration: {name} {value} must not be a negative number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """Which shortage counts as pressure."""
+
+    hard: tuple[Threshold, ...] = ()  # as kubelet without a config file: none
+    transition_seconds: float = 300.0  # how long a condition stays after it was last seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Where this node listens."""
+
+    port: int = 10250  # told in the Node's daemonEndpoints
+    healthz_port: int = 10248  # 0 switches it off
+    healthz_bind_address: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.port <= 65535:
+            raise ConfigError(
+                f"invalid configuration: port (--port) {self.port} must be between 1 and 65535, inclusive"
+            )
+        if not 0 <= self.healthz_port <= 65535:
+            raise ConfigError(
+                f"invalid configuration: healthzPort (--healthz-port) {self.healthz_port} "
+                "must be between 1 and 65535, inclusive"
+            )
+        try:
+            ip_address(self.healthz_bind_address)
+        except ValueError as error:
+            raise ConfigError(f"--healthz-bind-address: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One node's settings."""
+
+    node_name: str
+    kubeconfig: str = ""  # "": the service account of the pod we run in
+    root_dir: str = "/var/lib/kubelet"
+    node_ips: tuple[IPAddress, ...] = ()
+    kubelet_version: str = KUBELET_VERSION
+    container_runtime_version: str = ""
+    registration: Registration = Registration()
+    heartbeat: Heartbeat = Heartbeat()
+    resources: Resources = Resources()
+    eviction: Eviction = Eviction()
+    serving: Serving = Serving()
+
+    def __post_init__(self) -> None:
+        if faults := subdomain_faults(self.node_name):
+            raise ConfigError(
+                f'invalid node name "{self.node_name}": {", ".join(faults)}; give another with --hostname-override'
+            )

@@ -1,0 +1,71 @@
+"""Events about the node: the difference between two statuses, and the object that is sent."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from agent.core.conditions import PRESSURE_TYPES, find_condition
+from agent.core.facts import timestamp
+from agent.core.model import Object
+
+NAMESPACE = "default"
+
+# condition type → reason when it becomes True, reason when it becomes False
+_REASONS = {
+    "MemoryPressure": ("NodeHasInsufficientMemory", "NodeHasSufficientMemory"),
+    "DiskPressure": ("NodeHasDiskPressure", "NodeHasNoDiskPressure"),
+    "PIDPressure": ("NodeHasInsufficientPID", "NodeHasSufficientPID"),
+    "Ready": ("NodeReady", "NodeNotReady"),
+}
+
+
+class NodeEvent(NamedTuple):
+    """Something that happened to the node."""
+
+    reason: str
+    message: str
+    type: str = "Normal"
+
+
+STARTING = NodeEvent("Starting", "Starting kubelet.")
+
+
+def status_events(node_name: str, before: Object, after: Object) -> list[NodeEvent]:
+    """One event for each condition that flipped; Ready says nothing when it first appears."""
+    events = []
+    for kind, reasons in _REASONS.items():
+        old, new = find_condition(before, kind), find_condition(after, kind)
+        if new is None or (old is None and kind not in PRESSURE_TYPES) or (old and old["status"] == new["status"]):
+            continue
+        reason = reasons[0] if new["status"] == "True" else reasons[1]
+        events.append(NodeEvent(reason, f"Node {node_name} status is now: {reason}"))
+    return events
+
+
+def reboot_events(node_name: str, before: Object, boot_id: str) -> list[NodeEvent]:
+    """A warning when the Node was last seen with another boot ID."""
+    known = before.get("nodeInfo", {}).get("bootID", "")
+    if not known or known == boot_id:
+        return []
+    return [NodeEvent("Rebooted", f"Node {node_name} has been rebooted, boot id: {boot_id}", "Warning")]
+
+
+def event_object(node_name: str, event: NodeEvent, now: datetime, number: int) -> Object:
+    """The event as kubelet v1.36 writes it, without the Node's UID; `number` tells apart those of one microsecond."""
+    at = timestamp(now)
+    nanos = int(now.timestamp()) * 10**9 + now.microsecond * 1000 + number % 1000
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{node_name}.{nanos:x}", "namespace": NAMESPACE},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node_name},
+        "reason": event.reason,
+        "message": event.message,
+        "type": event.type,
+        "source": {"component": "kubelet", "host": node_name},
+        "reportingComponent": "kubelet",
+        "reportingInstance": node_name,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+        "eventTime": None,
+    }

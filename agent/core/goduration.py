@@ -1,0 +1,50 @@
+"""Durations as Go writes them: `10s`, `1m30s`, `1.5h`."""
+
+import re
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_TERM = re.compile(r"(\d*)(?:\.(\d*))?([a-zµμ]+)")
+
+
+def parse_seconds(text: str) -> float:
+    """Read a Go duration as seconds; ValueError with Go's words where it is none."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0.0
+    total, position = 0, 0
+    while position < len(rest):
+        term = _TERM.match(rest, position)
+        if not term or not (term[1] or term[2]):
+            break
+        if term[3] not in _UNITS:
+            raise ValueError(f'time: unknown unit "{term[3]}" in duration "{text}"')
+        unit, fraction = _UNITS[term[3]], term[2] or ""
+        total += int(term[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+        position = term.end()
+    if not rest or position < len(rest):
+        trailing = re.fullmatch(r"\d+(\.\d*)?|\.\d+", rest[position:])
+        raise ValueError(f'time: {"missing unit in" if trailing else "invalid"} duration "{text}"')
+    return sign * total / 10**9
+
+
+def format_seconds(seconds: float) -> str:
+    """Print seconds as Go prints a duration: `200ms`, `7s`, `1m30s`."""
+    nanos = round(abs(seconds) * 10**9)
+    sign = "-" if seconds < 0 else ""
+    if nanos == 0:
+        return "0s"
+    for unit, name in ((10**3, "ns"), (10**6, "µs"), (10**9, "ms")):
+        if nanos < unit:
+            return f"{sign}{_decimal(nanos, unit // 1000)}{name}"
+    minutes, rest = divmod(nanos, 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, 10**9)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(nanos: int, unit: int) -> str:
+    whole, rest = divmod(nanos, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

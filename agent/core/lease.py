@@ -1,0 +1,42 @@
+"""A new lease, a renewed lease."""
+
+from datetime import datetime
+
+from agent.core.facts import micro_timestamp
+from agent.core.model import Object
+
+NAMESPACE = "kube-node-lease"
+
+
+def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: datetime) -> Object:
+    """The lease a node starts with; it goes when its Node goes."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": node_name,
+            "namespace": NAMESPACE,
+            "ownerReferences": [owner_reference(node_name, owner_uid)],
+        },
+        "spec": {
+            "holderIdentity": node_name,
+            "leaseDurationSeconds": duration_seconds,
+            "renewTime": micro_timestamp(now),
+        },
+    }
+
+
+def renewed(lease: Object, *, duration_seconds: int, now: datetime) -> Object:
+    """The same lease with a new time; holder and owner stay as they are."""
+    spec = {**lease.get("spec", {}), "leaseDurationSeconds": duration_seconds, "renewTime": micro_timestamp(now)}
+    return {**lease, "spec": spec}
+
+
+def owned(lease: Object, node_name: str, owner_uid: str) -> Object:
+    """The same lease, owned by the Node."""
+    return {**lease, "metadata": {**lease["metadata"], "ownerReferences": [owner_reference(node_name, owner_uid)]}}
+
+
+def owner_reference(node_name: str, uid: str) -> Object:
+    """How the Node is named as the owner of its Lease and CSINode."""
+    return {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": uid}

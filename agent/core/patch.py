@@ -1,0 +1,74 @@
+"""The smallest strategic-merge patch from one Node to another."""
+
+from typing import Any
+
+from agent.core.model import Object
+from agent.core.quantity import same_amount
+
+_QUANTITIES = ("capacity", "allocatable")
+
+
+def node_patch(observed: Object, desired: Object) -> Object:
+    """What must be sent so that `observed` becomes `desired`; `spec` is never part of it."""
+    parts = {"metadata": _metadata(observed, desired), "status": _status(observed["status"], desired["status"])}
+    return {name: part for name, part in parts.items() if part}
+
+
+def is_changed(patch: Object) -> bool:
+    """Whether a patch carries more than new heartbeat times."""
+    status = patch.get("status", {})
+    conditions = status.get("conditions", [])
+    return (
+        "metadata" in patch
+        or any(name not in {"conditions", "$setElementOrder/conditions"} for name in status)
+        or any(set(condition) - {"type", "lastHeartbeatTime"} for condition in conditions)
+    )
+
+
+def _metadata(observed: Object, desired: Object) -> Object:
+    old, new = observed.get("metadata", {}), desired.get("metadata", {})
+    parts = {name: _map_diff(old.get(name) or {}, new.get(name) or {}) for name in ("labels", "annotations")}
+    return {name: part for name, part in parts.items() if part}
+
+
+def _status(observed: Object, desired: Object) -> Object:
+    patch: Object = {}
+    for name in observed.keys() | desired.keys():
+        old, new = observed.get(name), desired.get(name)
+        if _same(name, old, new):
+            continue
+        if name == "conditions":
+            patch |= _conditions(old or [], new or [])
+        elif name == "addresses" and old:
+            # The API merges addresses by type, which cannot hold two InternalIPs: replace the list.
+            patch[name] = [*(new or []), {"$patch": "replace"}]
+        else:
+            patch[name] = _map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+    return patch
+
+
+def _conditions(observed: list[Object], desired: list[Object]) -> Object:
+    """Changed fields only, keyed by type; the order list is what client-go adds."""
+    old = {condition["type"]: condition for condition in observed}
+    changes = [
+        {**changed, "type": new["type"]} for new in desired if (changed := _map_diff(old.get(new["type"], {}), new))
+    ]
+    return {"$setElementOrder/conditions": [{"type": new["type"]} for new in desired], "conditions": changes}
+
+
+def _map_diff(old: Object, new: Object) -> Object:
+    changes = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
+    return changes | {name: None for name in old if name not in new}
+
+
+def _change(old: Any, new: Any) -> Any:
+    return _map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+
+
+def _same(name: str, old: Any, new: Any) -> bool:
+    """Equal as the API sees it: absent is empty, and quantities compare by value."""
+    if not old and not new:
+        return True
+    if name in _QUANTITIES and old and new:
+        return old.keys() == new.keys() and all(same_amount(old[key], new[key]) for key in old)
+    return bool(old == new)

@@ -1,0 +1,121 @@
+"""Resource quantities as Kubernetes writes them: `1500m`, `8Gi`, `1e3`."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Self
+
+_NANO = 10**9
+_MAX_INT64 = 2**63 - 1
+_NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([A-Za-z]*)([+-]?\d*)")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {0: "", **{exponent: suffix for suffix, exponent in _BINARY.items()}}
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity; the message is the one Go's parser gives."""
+
+
+class Format(Enum):
+    """How a quantity is printed, decided by how it was written first."""
+
+    DECIMAL_SI = "DecimalSI"
+    BINARY_SI = "BinarySI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An exact amount in billionths, and the format it is printed in."""
+
+    nano: int
+    format: Format = Format.DECIMAL_SI
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a quantity as apimachinery's resource.ParseQuantity does, rounding up to a billionth."""
+        match = _NUMBER.fullmatch(text)
+        if not match or not (match[2] or match[3]):
+            raise QuantityError(
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            )
+        factor, form = _suffix(match[4], match[5])
+        amount = Fraction(int(match[2] + (match[3] or "")), 10 ** len(match[3] or "")) * factor
+        nano = -(-amount.numerator * _NANO // amount.denominator)
+        if form is Format.BINARY_SI:
+            nano = min(nano, _MAX_INT64 * _NANO)
+            if 0 < nano < _NANO:
+                form = Format.DECIMAL_SI
+        return cls(-nano if match[1] == "-" else nano, form)
+
+    @classmethod
+    def of_bytes(cls, count: int) -> Self:
+        """A number of bytes, printed with Ki, Mi, Gi…"""
+        return cls(count * _NANO, Format.BINARY_SI)
+
+    @classmethod
+    def of_count(cls, count: int) -> Self:
+        """A number of things."""
+        return cls(count * _NANO)
+
+    @classmethod
+    def of_millis(cls, millis: int) -> Self:
+        """A number of thousandths, as CPUs are counted."""
+        return cls(millis * 10**6)
+
+    @property
+    def value(self) -> int:
+        """The whole number, rounded away from zero as Go's Value() does."""
+        return _rounded_away(self.nano, _NANO)
+
+    @property
+    def millis(self) -> int:
+        """The thousandths, rounded away from zero as Go's MilliValue() does."""
+        return _rounded_away(self.nano, 10**6)
+
+    def minus(self, other: "Quantity") -> "Quantity":
+        """This amount less another; a zero takes over the other's format, as in Go."""
+        return Quantity(self.nano - other.nano, self.format if self.nano else other.format)
+
+    def at_least_zero(self) -> "Quantity":
+        """This amount, or zero where it would be negative."""
+        return self if self.nano >= 0 else Quantity(0, self.format)
+
+    def __str__(self) -> str:
+        """Print the canonical form: the largest suffix that leaves a whole number."""
+        if self.nano == 0:
+            return "0"
+        if self.format is Format.BINARY_SI and abs(self.nano) >= 1024 * _NANO and self.nano % _NANO == 0:
+            return _canonical(self.nano // _NANO, 0, 1024, 10, _BINARY_SUFFIX)
+        if self.format is Format.DECIMAL_EXPONENT:
+            return _canonical(self.nano, -9, 1000, 3, {e: f"e{e}" if e else "" for e in range(-9, 64, 3)})
+        return _canonical(self.nano, -9, 1000, 3, _DECIMAL_SUFFIX)
+
+
+def same_amount(left: str, right: str) -> bool:
+    """Whether two written quantities are equal in value, however they are printed."""
+    return left == right or Quantity.parse(left).nano == Quantity.parse(right).nano
+
+
+def _suffix(letters: str, exponent: str) -> tuple[Fraction, Format]:
+    if letters in {"e", "E"} and exponent not in {"", "+", "-"}:
+        return Fraction(10) ** int(exponent), Format.DECIMAL_EXPONENT
+    if not exponent and letters in _BINARY:
+        return Fraction(2 ** _BINARY[letters]), Format.BINARY_SI
+    if not exponent and letters in _DECIMAL:
+        return Fraction(10) ** _DECIMAL[letters], Format.DECIMAL_SI
+    raise QuantityError("unable to parse quantity's suffix")
+
+
+def _canonical(mantissa: int, exponent: int, base: int, step: int, suffixes: dict[int, str]) -> str:
+    while mantissa % base == 0 and exponent + step in suffixes:
+        mantissa //= base
+        exponent += step
+    return f"{mantissa}{suffixes[exponent]}"
+
+
+def _rounded_away(nano: int, unit: int) -> int:
+    return -(-nano // unit) if nano >= 0 else nano // unit

@@ -1,0 +1,30 @@
+"""When the next thing is due, given a time and a random number."""
+
+from dataclasses import dataclass, replace
+
+
+def jittered(seconds: float, factor: float, rand: float) -> float:
+    """A period stretched by up to `factor`, so that nodes do not march in step; `rand` is in [0, 1)."""
+    return seconds * (1 + factor * rand)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSchedule:
+    """When an unchanged status is sent again."""
+
+    period_seconds: float
+    last_seconds: float | None = None  # on the monotonic clock; None before the first report
+    delay_seconds: float = 0.0
+
+    def due(self, now_seconds: float) -> bool:
+        """Whether the status must be sent although nothing changed."""
+        if self.last_seconds is None:
+            return True
+        return now_seconds - self.last_seconds >= self.period_seconds + self.delay_seconds
+
+    def after(self, now_seconds: float, *, changed: bool, rand: float) -> "ReportSchedule":
+        """The schedule after a report: a change or a first report spreads the next one by ±50 %."""
+        spread = changed or self.last_seconds is None
+        return replace(
+            self, last_seconds=now_seconds, delay_seconds=self.period_seconds * (rand - 0.5) if spread else 0.0
+        )

@@ -1,0 +1,47 @@
+"""Deliver events, one at a time, without ever holding up who records them."""
+
+import asyncio
+import logging
+import random
+
+from agent.core.events import NodeEvent, event_object
+from agent.core.model import Object
+from agent.klog import V2
+from agent.loops.retry import delivering_event
+from agent.ports import ApiError, Clock, EventApi, Rand
+
+log = logging.getLogger(__name__)
+
+_QUEUE_LENGTH = 1000  # as client-go's broadcaster: what does not fit is dropped
+
+
+class EventLoop:
+    """A recorder for the node's events, and the task that sends them."""
+
+    def __init__(self, *, node_name: str, events: EventApi, clock: Clock, rand: Rand = random.random) -> None:
+        self._name = node_name
+        self._events = events
+        self._clock = clock
+        self._rand = rand
+        self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
+        self._recorded = 0
+
+    def record(self, event: NodeEvent) -> None:
+        """Queue an event; never waits."""
+        log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
+        self._recorded += 1
+        try:
+            self._queue.put_nowait(event_object(self._name, event, self._clock.now(), self._recorded))
+        except asyncio.QueueFull:
+            log.error("Unable to write event, queue is full", {"event": event.reason})
+
+    async def run(self) -> None:
+        """Send what is recorded, forever; an event that cannot be sent is dropped, as kubelet does."""
+        while True:
+            event = await self._queue.get()
+            try:
+                async for attempt in delivering_event(self._clock, self._rand):
+                    with attempt:
+                        await self._events.create(event)
+            except ApiError as error:
+                log.error("Unable to write event (may retry after sleeping)", {"err": error, "event": event["reason"]})

@@ -1,0 +1,97 @@
+"""Snapshot → desired → patch, on its own rhythm."""
+
+import logging
+import random
+
+from agent.core.config import Config
+from agent.core.events import status_events
+from agent.core.model import Object
+from agent.core.node import with_own_labels
+from agent.core.patch import is_changed, node_patch
+from agent.core.schedule import ReportSchedule, jittered
+from agent.core.status import desired_status
+from agent.loops.observe import Observer
+from agent.loops.readiness import Readiness
+from agent.loops.register import Registrar
+from agent.loops.retry import five_tries
+from agent.ports import ApiError, Clock, NodeApi, Rand, Recorder
+
+log = logging.getLogger(__name__)
+
+_JITTER = 0.04  # as kubelet
+
+
+class StatusLoop:
+    """Keeps the Node's status true: computed often, sent when it changed or a report is due."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        nodes: NodeApi,
+        observer: Observer,
+        readiness: Readiness,
+        registrar: Registrar,
+        events: Recorder,
+        clock: Clock,
+        rand: Rand = random.random,
+    ) -> None:
+        self._config = config
+        self._nodes = nodes
+        self._observer = observer
+        self._readiness = readiness
+        self._registrar = registrar
+        self._events = events
+        self._clock = clock
+        self._rand = rand
+        self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
+        self._pod_cidrs: list[str] = []
+
+    async def run(self) -> None:
+        """Register, then report forever; a change of readiness does not wait for the next tick."""
+        while True:
+            self._readiness.changed.clear()
+            await self.sync()
+            pause_seconds = jittered(self._config.heartbeat.status_update_seconds, _JITTER, self._rand())
+            await self._clock.wait(self._readiness.changed, pause_seconds)
+
+    async def sync(self) -> None:
+        """Bring the Node's status up to date once; a failure is logged and left to the next tick."""
+        if self._config.registration.register_node:
+            await self._registrar.register()
+        try:
+            async for attempt in five_tries(self._clock, self._failed):
+                with attempt:
+                    await self._update()
+        except ApiError:
+            log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
+
+    async def _update(self) -> None:
+        node = await self._nodes.get(self._config.node_name)
+        facts = await self._observer.facts(node.get("status", {}))
+        desired = desired_status(facts)
+        if desired.errors:
+            log.error(
+                "Failed to set some node status fields",
+                {"err": "; ".join(desired.errors), "node": facts.config.node_name},
+            )
+        patch = node_patch(node, {**with_own_labels(node, facts), "status": desired.status})
+        changed = self._pod_cidr_changed(node) or is_changed(patch)
+        now_seconds = self._clock.monotonic()
+        if changed or self._schedule.due(now_seconds):
+            await self._nodes.patch_status(self._config.node_name, patch)
+            self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
+            for event in status_events(self._config.node_name, facts.observed, desired.status):
+                self._events.record(event)
+
+    def _pod_cidr_changed(self, node: Object) -> bool:
+        """A pod CIDR seen for the first time counts as a change, as kubelet has it."""
+        cidrs = node.get("spec", {}).get("podCIDRs") or []
+        if not cidrs or cidrs == self._pod_cidrs:
+            return False
+        log.info("Updating Pod CIDR", {"originalPodCIDR": ",".join(self._pod_cidrs), "newPodCIDR": ",".join(cidrs)})
+        self._pod_cidrs = cidrs
+        return True
+
+    def _failed(self, error: ApiError, _: float) -> None:
+        log.error("Error updating node status, will retry", {"err": error})
