@@ -4,14 +4,15 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from agent import __version__, klog
-from agent.adapters.settings import Flags, load
+from agent.adapters.settings import Flags, load, parse_duration
 from agent.core.config import KUBELET_VERSION
 from agent.core.errors import ConfigError
 from agent.ports import StartError
@@ -64,15 +65,40 @@ def _run(
         _serve(Flags(**flags))
 
 
-def _serve(flags: Flags) -> None:
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """What a person must fix is one line, and exit code 1."""
     try:
-        config = load(flags)
-        from agent import app  # noqa: PLC0415  the Kubernetes client is for the daemon, not for --help
-
-        asyncio.run(app.serve(config))
+        yield
     except (ConfigError, StartError) as error:
         log.error("command failed", {"err": error})
         raise typer.Exit(1) from error
+
+
+def _serve(flags: Flags) -> None:
+    with _one_line_errors():
+        config = load(flags)
+        from agent.app import serve  # noqa: PLC0415  the Kubernetes client is for the daemon, not for --help
+
+        asyncio.run(serve(config))
+
+
+@cli.command()
+def demo(
+    duration: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="End by itself after this time, such as 30s.")
+    ] = None,
+    eviction_hard: Annotated[
+        str | None, typer.Option(metavar="SIGNAL<V,...", help="Try memory.available<1Ti to see pressure.")
+    ] = None,
+) -> None:
+    """Run the daemon against an embedded cluster on loopback, and show the node's life."""
+    klog.set_up(0)
+    with _one_line_errors():
+        duration_seconds = None if duration is None else parse_duration("--for", duration)
+        from agent.demo.run import demo as show  # noqa: PLC0415  the embedded cluster is for the demo alone
+
+        asyncio.run(show(duration_seconds, eviction_hard))
 
 
 def _with_flags(function: Any) -> Any:

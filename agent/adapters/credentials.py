@@ -58,6 +58,8 @@ async def _from_file(path: str) -> Credentials:
             await kube_config.load_kube_config(
                 config_file=path, client_configuration=configuration, persist_config=False, temp_file_path=private
             )
+            if not configuration.host:
+                raise ConfigException("its cluster has no server")
             return Credentials(path, configuration, _tls(configuration))
         finally:
             kube_config._temp_files.clear()  # it would hand out the same file again

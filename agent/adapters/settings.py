@@ -95,6 +95,14 @@ def load(flags: Flags) -> Config:
     )
 
 
+def parse_duration(flag: str, text: str) -> float:
+    """A flag's duration in seconds; a ConfigError names the flag."""
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise ConfigError(f'invalid argument "{text}" for {flag}: {error}') from error
+
+
 def _registration(flags: Flags) -> Registration:
     taints = None if flags.register_with_taints is None else parse_taints(flags.register_with_taints)
     return Registration(
@@ -148,10 +156,7 @@ def _pairs(items: Iterable[str] | None, separator: str = "=", flag: str | None =
 
 
 def _seconds(flag: str, text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_seconds(text)
-    except ValueError as error:
-        raise ConfigError(f'invalid argument "{text}" for {flag}: {error}') from error
+    return None if text is None else parse_duration(flag, text)
 
 
 def _given(**values: Any) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from agent.core.errors import ConfigError
 from agent.core.eviction import Threshold
-from agent.core.labels import Taint, checked_labels
+from agent.core.labels import Taint, check_labels
 from agent.core.model import IPAddress
 from agent.core.names import subdomain_faults
 from agent.core.quantity import Quantity
@@ -25,7 +25,7 @@ class Registration:
     provider_id: str = ""
 
     def __post_init__(self) -> None:
-        checked_labels(self.labels)
+        check_labels(self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

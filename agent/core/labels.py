@@ -36,8 +36,8 @@ class Taint:
         return {"key": self.key, **({"value": self.value} if self.value else {}), "effect": self.effect}
 
 
-def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """The labels, or a ConfigError where a kubelet would refuse to start with them."""
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raise a ConfigError where a kubelet would refuse to start with these labels."""
     unknown = sorted(key for key in labels if _is_kubernetes(key) and not _is_allowed(key))
     if unknown:
         raise ConfigError(
@@ -53,7 +53,6 @@ def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
     ]
     if faults:
         raise ConfigError(f"invalid node labels: {'; '.join(faults)}")
-    return dict(labels)
 
 
 def parse_taints(text: str) -> tuple[Taint, ...]:

@@ -10,7 +10,8 @@ _QUANTITIES = ("capacity", "allocatable")
 
 def node_patch(observed: Object, desired: Object) -> Object:
     """What must be sent so that `observed` becomes `desired`; `spec` is never part of it."""
-    parts = {"metadata": _metadata(observed, desired), "status": _status(observed["status"], desired["status"])}
+    old, new = observed.get("status", {}), desired.get("status", {})
+    parts = {"metadata": _metadata(observed, desired), "status": _status(old, new)}
     return {name: part for name, part in parts.items() if part}
 
 

@@ -1,0 +1,42 @@
+# The two commands: `make demo` and `make test`. Both need Python 3.11 or later and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.run
+	@$(BIN)/fake-kubelet demo $(ARGS)
+
+test: lint
+	@$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m tests.bench.side_by_side $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.run: pyproject.toml
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit("fake-kubelet needs Python 3.11 or later, not " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""The demo: the embedded cluster, the real daemon, and a live view of the node they make."""

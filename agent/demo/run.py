@@ -1,0 +1,123 @@
+"""Start the embedded cluster and the real daemon, and show what they make until told to stop."""
+
+import asyncio
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.adapters.clock import SystemClock
+from agent.adapters.host import LinuxHost
+from agent.adapters.settings import Flags, load
+from agent.core import events, lease
+from agent.core.config import Config
+from agent.core.eviction import DEFAULT_HARD, observe
+from agent.demo.screen import Show, live_screen, plain_lines
+from agent.demo.view import Scene
+from agent.minicluster import MiniCluster
+from agent.ports import StartError
+
+_REFRESH_SECONDS = 0.5
+_STOP_SECONDS = 5.0
+_EVICTION_HARD = ",".join(f"{signal}<{value}" for signal, value in DEFAULT_HARD.items())
+
+
+async def demo(duration_seconds: float | None, eviction_hard: str | None) -> None:
+    """Show a node's life until a signal, or for so long; a StartError where it never became ready."""
+    eviction_hard = eviction_hard or _EVICTION_HARD
+    config = load(Flags(eviction_hard=[eviction_hard]))  # before anything starts: it may be wrong
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    end = None if duration_seconds is None else SystemClock().monotonic() + duration_seconds
+    with tempfile.TemporaryDirectory(prefix="fake-kubelet-demo-") as folder:
+        kubeconfig, log = Path(folder, "kubeconfig"), Path(folder, "fake-kubelet.log")
+        flags = ["--kubeconfig", str(kubeconfig), "--healthz-port", "0", "--eviction-hard", eviction_hard]
+        async with MiniCluster() as cluster:
+            cluster.write_kubeconfig(kubeconfig)
+            async with _daemon(flags, log) as daemon:
+                screen = live_screen if sys.stdout.isatty() else plain_lines
+                with screen(_footer(kubeconfig, log)) as show:
+                    await _watch(cluster, config, show, daemon=daemon, stop=stop, end=end)
+                if daemon.returncode is not None:
+                    raise StartError(f"the daemon ended with exit code {daemon.returncode}:\n{_last_lines(log)}")
+
+
+async def _watch(
+    cluster: MiniCluster, config: Config, show: Show, *, daemon: Process, stop: asyncio.Event, end: float | None
+) -> None:
+    """Show a scene twice a second until the signal, the end or the daemon's death."""
+    clock = SystemClock()
+    host = LinuxHost(node_name=config.node_name, root_dir=config.root_dir, resolve=False)
+    seen_ready = False
+    while daemon.returncode is None and (end is None or clock.monotonic() < end):
+        scene = await _scene(cluster, host, config)
+        seen_ready = seen_ready or scene.ready
+        show(scene)
+        if await clock.wait(stop, _REFRESH_SECONDS):
+            return
+    if daemon.returncode is None and not seen_ready:
+        raise StartError("the node did not become ready in the time given with --for")
+
+
+async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene:
+    store = cluster.store
+    node = next(iter(store.list("nodes")), None)
+    name = node["metadata"]["name"] if node else ""
+    return Scene(
+        node=node,
+        lease=store.get("leases.coordination.k8s.io", name, lease.NAMESPACE),
+        events=store.list("events", events.NAMESPACE),
+        signals=observe(await host.snapshot()),
+        thresholds=config.eviction.hard,
+        now=datetime.now(UTC),
+    )
+
+
+@asynccontextmanager
+async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
+    """The daemon as anybody would start it, in a process of its own."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "agent",
+            *flags,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C is ours; we pass it on in good order
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+def _footer(kubeconfig: Path, log: Path) -> str:
+    kubectl = f"kubectl --kubeconfig {kubeconfig}"
+    return "\n".join(
+        (
+            "Try, in another terminal:",
+            f"  {kubectl} get nodes -o wide",
+            f"  {kubectl} describe node",
+            f"  {kubectl} get lease -A -w",
+            f"  {kubectl} get events",
+            f"  tail -f {log}",
+        )
+    )
+
+
+def _last_lines(log: Path) -> str:
+    return "\n".join(log.read_text("utf-8", errors="replace").splitlines()[-5:])

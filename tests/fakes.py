@@ -1,0 +1,225 @@
+"""Stand-ins that keep state: a clock that is moved by hand, and an API server of a few dicts."""
+
+import asyncio
+import copy
+import heapq
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import Any
+
+from agent.core.config import Config
+from agent.core.facts import Facts
+from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network, Object
+from agent.ports import AlreadyExists, Conflict, NotFound
+
+START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+GIB = 2**30
+
+
+class FakeClock:
+    """Time that passes only when a test says so."""
+
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.elapsed)
+
+    def monotonic(self) -> float:
+        return self.elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        waker = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.elapsed + seconds, next(self._order), waker))
+        await waker
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        waits = {asyncio.ensure_future(event.wait()), asyncio.ensure_future(self.sleep(seconds))}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return event.is_set()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, waking sleepers in their order."""
+        end = self.elapsed + seconds
+        await settle()
+        while self._sleepers and self._sleepers[0][0] <= end + 1e-9:
+            self.elapsed, _, waker = heapq.heappop(self._sleepers)
+            if not waker.done():
+                waker.set_result(None)
+            await settle()
+        self.elapsed = end
+
+
+async def settle() -> None:
+    """Let every task run until it waits for time or for somebody else."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def running(*loops: Any) -> AsyncIterator[None]:
+    """Run loops beside the test, and end them with it; a loop that failed fails the test."""
+    tasks = [asyncio.create_task(loop.run()) for loop in loops]
+    await settle()
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+class FakeObjects:
+    """One kind of object at an API server: versions, conflicts, and a list of the calls made."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.objects: dict[str, Object] = {}
+        self.calls: list[tuple[float, str]] = []
+        self.fail: Callable[[str], Exception | None] = lambda _: None
+        self._clock = clock
+        self._numbers = itertools.count(1)
+
+    def times(self, verb: str) -> list[float]:
+        """When a verb was called."""
+        return [at for at, called in self.calls if called == verb]
+
+    async def get(self, name: str) -> Object:
+        self._called("get")
+        return copy.deepcopy(self._found(name))
+
+    async def create(self, new: Object) -> Object:
+        self._called("create")
+        name = new["metadata"]["name"]
+        if name in self.objects:
+            raise AlreadyExists(f'"{name}" already exists')
+        return self._store(
+            name, {**copy.deepcopy(new), "metadata": {**new["metadata"], "uid": f"uid-{next(self._numbers)}"}}
+        )
+
+    async def replace(self, changed: Object) -> Object:
+        self._called("replace")
+        name, version = changed["metadata"]["name"], changed["metadata"].get("resourceVersion")
+        if name not in self.objects or self.objects[name]["metadata"]["resourceVersion"] != version:
+            raise Conflict("the object has been modified")
+        return self._store(name, copy.deepcopy(changed))
+
+    async def patch_status(self, name: str, patch: Object) -> Object:
+        self._called("patch_status")
+        return self._store(name, merged(self._found(name), patch))
+
+    async def delete(self, name: str) -> None:
+        self._called("delete")
+        self._found(name)
+        del self.objects[name]
+
+    def _called(self, verb: str) -> None:
+        self.calls.append((self._clock.elapsed, verb))
+        if error := self.fail(verb):
+            raise error
+
+    def _found(self, name: str) -> Object:
+        if name not in self.objects:
+            raise NotFound(f'"{name}" not found')
+        return self.objects[name]
+
+    def _store(self, name: str, stored: Object) -> Object:
+        stored["metadata"]["resourceVersion"] = str(next(self._numbers))
+        self.objects[name] = stored
+        return copy.deepcopy(stored)
+
+
+def merged(base: Any, patch: Any) -> Any:
+    """A strategic merge of the kind that `core/patch.py` writes."""
+    if not isinstance(base, dict) or not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = copy.deepcopy(base)
+    for name, change in patch.items():
+        if name.startswith("$"):
+            continue
+        if change is None:
+            result.pop(name, None)
+        elif name == "conditions":
+            result[name] = _merged_by_type(result.get(name, []), change)
+        elif name == "addresses":
+            result[name] = [entry for entry in change if "$patch" not in entry]
+        else:
+            result[name] = merged(result.get(name), change)
+    return result
+
+
+def _merged_by_type(base: list[Object], changes: list[Object]) -> list[Object]:
+    by_type = {condition["type"]: condition for condition in base}
+    for change in changes:
+        by_type[change["type"]] = {**by_type.get(change["type"], {}), **change}
+    return list(by_type.values())
+
+
+class FakeHost:
+    """A machine whose figures a test sets."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.current = host_snapshot(**changes)
+
+    async def snapshot(self) -> HostSnapshot:
+        return self.current
+
+
+class Recorded:
+    """A recorder that only remembers."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def record(self, event: Any) -> None:
+        self.reasons.append(event.reason)
+
+
+def host_snapshot(**changes: Any) -> HostSnapshot:
+    """A machine with 4 CPUs, 8 GiB of memory and a 100 GiB disk."""
+    figures: dict[str, Any] = {
+        "cpus": 4,
+        "memory_bytes": 8 * GIB,
+        "memory_available_bytes": 6 * GIB,
+        "nodefs": Filesystem(capacity_bytes=100 * GIB, available_bytes=60 * GIB, inodes=1000, inodes_free=900),
+        "pids_max": 32768,
+        "pids_used": 300,
+        "network": Network(
+            interfaces=(interface("lo", "127.0.0.1"), interface("eth0", "192.0.2.10", "2001:db8::10")),
+            default_routes=(DefaultRoute(interface="eth0", version=4),),
+        ),
+        "machine_id": "machine",
+        "system_uuid": "system",
+        "boot_id": "boot-1",
+        "kernel_version": "6.1.0",
+        "os_image": "Debian",
+    }
+    return HostSnapshot(**(figures | changes))
+
+
+def interface(name: str, *addresses: str, up: bool = True) -> Interface:
+    """A network interface."""
+    return Interface(name=name, up=up, addresses=tuple(ip_address(address) for address in addresses))
+
+
+def facts(**changes: Any) -> Facts:
+    """Facts about a healthy node that was never seen before."""
+    given: dict[str, Any] = {
+        "config": Config(node_name="n1"),
+        "host": host_snapshot(),
+        "observed": {},
+        "pressure": frozenset(),
+        "problems": (),
+        "now": START,
+    }
+    return Facts(**(given | changes))

@@ -1,0 +1,70 @@
+"""What is imported, told by a fresh interpreter."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_help_imports_no_kubernetes_client_at_all():
+    code = """
+import sys
+from agent import cli
+sys.argv = ["fake-kubelet", "--help"]
+try:
+    cli.main()
+except SystemExit as done:
+    assert done.code == 0, done.code
+heavy = {"kubernetes_asyncio", "aiohttp", "rich", "agent.minicluster"} & set(sys.modules)
+print("heavy:", sorted(heavy))
+"""
+    assert python(code).splitlines()[-1] == "heavy: []"
+
+
+def test_the_daemon_imports_none_of_the_generated_models_and_apis():
+    code = """
+import sys, agent.app
+prefixes = ("kubernetes_asyncio.client.models.", "kubernetes_asyncio.client.api.")
+print(sum(name.startswith(prefixes) for name in sys.modules))
+"""
+    assert python(code) == "0"
+
+
+def test_aiohttp_loads_no_system_cas_and_the_environment_is_as_before():
+    code = """
+import os
+os.environ["SSL_CERT_FILE"] = "/x"
+os.environ.pop("SSL_CERT_DIR", None)
+import agent.app, aiohttp.connector
+stats = aiohttp.connector._SSL_CONTEXT_VERIFIED.cert_store_stats()
+print(stats["x509_ca"], os.environ["SSL_CERT_FILE"], "SSL_CERT_DIR" in os.environ)
+"""
+    assert python(code) == "0 /x False"
+
+
+@pytest.mark.parametrize("whole_first", [True, False], ids=["plain import", "shells"])
+def test_both_ways_give_the_librarys_own_classes(whole_first):
+    code = f"""
+if {whole_first}:
+    import kubernetes_asyncio
+from agent.adapters.lazy_kubernetes import ApiClient
+from kubernetes_asyncio.client import V1Node, ApiClient as Named
+print(Named is ApiClient, V1Node.__module__)
+"""
+    assert python(code) == "True kubernetes_asyncio.client.models.v1_node"
+
+
+def test_a_layout_that_is_not_understood_falls_back_to_the_plain_import():
+    code = """
+import re, sys
+compiled = re.compile
+blind = lambda pattern: "nothing matches this" if "kubernetes_asyncio" in str(pattern) else pattern
+re.compile = lambda pattern, *flags: compiled(blind(pattern), *flags)
+from agent.adapters.lazy_kubernetes import ApiClient
+print(ApiClient.__name__, "kubernetes_asyncio.client.models.v1_node" in sys.modules)
+"""
+    assert python(code) == "ApiClient True"

@@ -1,0 +1,86 @@
+from ipaddress import ip_address
+
+import pytest
+
+from agent.core.addresses import addresses, parse_node_ips
+from agent.core.config import Config
+from agent.core.errors import ConfigError
+from agent.core.facts import FieldError
+from agent.core.model import DefaultRoute, Network
+from tests.fakes import facts, host_snapshot, interface
+
+ETH0 = interface("eth0", "192.0.2.10", "2001:db8::10")
+ROUTE4, ROUTE6 = DefaultRoute(interface="eth0", version=4), DefaultRoute(interface="eth0", version=6)
+
+
+def network(*resolved, interfaces=(ETH0,), routes=(ROUTE4, ROUTE6)):
+    return Network(interfaces=interfaces, default_routes=routes, node_name_addresses=tuple(map(ip_address, resolved)))
+
+
+def told(node_ip="", name="n1", **given):
+    config = Config(node_name=name, node_ips=parse_node_ips(node_ip))
+    answer = addresses(facts(config=config, host=host_snapshot(network=network(**given) if given else network())))
+    return [(entry["type"], entry["address"]) for entry in answer["addresses"]]
+
+
+@pytest.mark.parametrize(
+    ("node_ip", "internal"),
+    [
+        ("192.0.2.10", ["192.0.2.10"]),
+        ("192.0.2.10,2001:db8::10", ["192.0.2.10", "2001:db8::10"]),
+        ("", ["192.0.2.10"]),
+        ("0.0.0.0", ["192.0.2.10"]),
+        ("::", ["2001:db8::10"]),
+        ("nonsense", ["192.0.2.10"]),
+    ],
+)
+def test_internal_ips_come_first_and_the_hostname_last(node_ip, internal):
+    assert told(node_ip) == [*(("InternalIP", ip) for ip in internal), ("Hostname", "n1")]
+
+
+def test_a_name_that_is_an_address_is_the_address():
+    assert told(name="198.51.100.7")[0] == ("InternalIP", "198.51.100.7")
+
+
+def test_what_the_resolver_says_beats_the_default_route():
+    second = interface("eth1", "192.0.2.20")
+    snapshot = host_snapshot(network=network("192.0.2.20", interfaces=(ETH0, second)))
+    assert addresses(facts(host=snapshot))["addresses"][0]["address"] == "192.0.2.20"
+
+
+@pytest.mark.parametrize(
+    "resolved", ["127.0.1.1", "203.0.113.9", "169.254.1.1"], ids=["loopback", "not ours", "link-local"]
+)
+def test_an_unusable_answer_of_the_resolver_is_passed_over(resolved):
+    snapshot = host_snapshot(network=network(resolved))
+    assert addresses(facts(host=snapshot))["addresses"][0]["address"] == "192.0.2.10"
+
+
+def test_a_default_route_through_an_interface_that_is_down_does_not_count():
+    down = interface("eth0", "192.0.2.10", up=False)
+    with pytest.raises(FieldError, match="can't get ip address of node n1"):
+        told(interfaces=(down,))
+
+
+def test_an_address_of_loopback_stands_in_for_an_unnumbered_interface():
+    unnumbered, loopback = interface("eth0"), interface("lo", "127.0.0.1", "192.0.2.99")
+    assert told(interfaces=(unnumbered, loopback))[0] == ("InternalIP", "192.0.2.99")
+
+
+@pytest.mark.parametrize("node_ip", ["203.0.113.1", "127.0.0.1", "224.0.0.1", "169.254.0.1"])
+def test_a_given_address_must_be_one_of_this_host(node_ip):
+    with pytest.raises(FieldError, match="failed to validate nodeIP"):
+        told(node_ip)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("192.0.2.1,192.0.2.2", "must contain either a single IP or a dual-stack pair"),
+        ("192.0.2.1,2001:db8::1,192.0.2.3", "must contain either a single IP or a dual-stack pair"),
+        ("0.0.0.0,2001:db8::1", "dual-stack node IP cannot include"),
+    ],
+)
+def test_node_ips_that_kubelet_refuses(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_node_ips(text)

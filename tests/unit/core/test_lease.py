@@ -1,0 +1,30 @@
+from datetime import UTC, datetime
+
+from agent.core.lease import new_lease, renewed
+from tests.fakes import START
+
+
+def test_a_new_lease_is_the_one_a_kubelet_writes():
+    assert new_lease("n1", duration_seconds=40, owner_uid="u", now=START) == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": "n1",
+            "namespace": "kube-node-lease",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}],
+        },
+        "spec": {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": "2026-01-02T03:04:05.678901Z"},
+    }
+
+
+def test_a_whole_second_is_still_written_with_six_decimals():
+    lease = new_lease("n1", duration_seconds=40, owner_uid="u", now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert lease["spec"]["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+def test_renewal_leaves_holder_owner_and_version_alone():
+    old = {"metadata": {"resourceVersion": "7"}, "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 1}}
+    assert renewed(old, duration_seconds=40, now=START) == {
+        "metadata": {"resourceVersion": "7"},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 40, "renewTime": "2026-01-02T03:04:05.678901Z"},
+    }

@@ -1,0 +1,28 @@
+import pytest
+
+from agent.core.schedule import ReportSchedule, jittered
+
+
+@pytest.mark.parametrize(("rand", "seconds"), [(0.0, 10.0), (0.5, 10.2), (1.0, 10.4)])
+def test_a_period_is_stretched_by_at_most_its_jitter(rand, seconds):
+    assert jittered(10, 0.04, rand) == pytest.approx(seconds)
+
+
+def test_the_first_report_is_always_due():
+    assert ReportSchedule(300).due(0)
+
+
+@pytest.mark.parametrize(("rand", "next_seconds"), [(0.0, 150), (0.5, 300), (1.0, 450)])
+@pytest.mark.parametrize(
+    "schedule", [ReportSchedule(300), ReportSchedule(300, last_seconds=-1)], ids=["first", "change"]
+)
+def test_after_a_change_or_a_first_report_the_next_is_spread(schedule, rand, next_seconds):
+    after = schedule.after(0, changed=True, rand=rand)
+    assert not after.due(next_seconds - 1)
+    assert after.due(next_seconds)
+
+
+def test_after_an_idle_report_the_next_comes_on_time():
+    after = ReportSchedule(300, last_seconds=0, delay_seconds=50).after(350, changed=False, rand=0.0)
+    assert not after.due(649)
+    assert after.due(650)

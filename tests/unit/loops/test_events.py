@@ -1,0 +1,65 @@
+import pytest
+
+from agent.core.events import STARTING, NodeEvent
+from agent.loops.events import EventLoop
+from agent.ports import Forbidden, Unavailable
+from tests.fakes import FakeObjects, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def sent(clock):
+    return FakeObjects(clock)
+
+
+@pytest.fixture
+def loop(sent, clock):
+    return EventLoop(node_name="n1", events=sent, clock=clock, rand=lambda: 0.5)
+
+
+def reasons(sent):
+    return [event["reason"] for event in sent.objects.values()]
+
+
+async def test_events_are_sent_in_the_order_they_were_recorded(loop, sent):
+    loop.record(STARTING)
+    loop.record(NodeEvent("NodeReady", "ready"))
+    async with running(loop):
+        assert reasons(sent) == ["Starting", "NodeReady"]
+
+
+async def test_an_event_waits_for_a_server_that_is_away(loop, sent, clock):
+    sent.fail = lambda _: Unavailable("away")
+    loop.record(STARTING)
+    async with running(loop):
+        await clock.advance(14)
+        assert sent.times("create") == [0, 5]
+        sent.fail = lambda _: None
+        await clock.advance(1)
+    assert reasons(sent) == ["Starting"]
+
+
+async def test_an_event_is_given_up_after_twelve_tries_and_the_next_one_goes_on(loop, sent, clock):
+    sent.fail = lambda _: Unavailable("away")
+    loop.record(STARTING)
+    async with running(loop):
+        await clock.advance(600)
+        assert len(sent.times("create")) == 12
+        sent.fail = lambda _: None
+        loop.record(NodeEvent("NodeReady", "ready"))
+        await clock.advance(0)
+    assert reasons(sent) == ["NodeReady"]
+
+
+async def test_an_event_that_the_server_refuses_is_dropped_at_once(loop, sent):
+    sent.fail = lambda _: Forbidden("no")
+    loop.record(STARTING)
+    async with running(loop):
+        assert sent.times("create") == [0]
+
+
+def test_a_full_queue_drops_the_event_and_never_waits(loop, caplog):
+    for _ in range(1001):
+        loop.record(STARTING)
+    assert [record.msg for record in caplog.records] == ["Unable to write event, queue is full"]

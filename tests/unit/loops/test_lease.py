@@ -1,0 +1,129 @@
+import logging
+
+import pytest
+
+from agent.core.config import Config
+from agent.loops.lease import LeaseLoop
+from agent.ports import Forbidden, Unavailable
+from tests.fakes import running
+
+pytestmark = pytest.mark.anyio
+
+NODE = {"metadata": {"name": "n1"}}
+
+
+@pytest.fixture
+def loop(leases, nodes, registered, clock, rand):
+    return LeaseLoop(
+        config=Config(node_name="n1"), leases=leases, nodes=nodes, registered=registered, clock=clock, rand=rand
+    )
+
+
+@pytest.fixture
+async def node(nodes, registered):
+    registered.set()
+    return await nodes.create(NODE)
+
+
+async def test_a_40_second_lease_is_renewed_every_10_seconds(clock, leases, node, loop):
+    async with running(loop):
+        await clock.advance(30)
+    assert leases.times("create") == [0]
+    assert leases.times("replace") == [10, 20, 30]
+    assert leases.objects["n1"]["spec"]["renewTime"] == "2026-01-02T03:04:35.678901Z"
+
+
+async def test_jitter_stretches_the_period_by_at_most_4_percent(clock, leases, nodes, registered, node):
+    loop = LeaseLoop(
+        config=Config(node_name="n1"), leases=leases, nodes=nodes, registered=registered, clock=clock, rand=lambda: 1.0
+    )
+    async with running(loop):
+        await clock.advance(21)
+    assert leases.times("replace") == pytest.approx([10.4, 20.8])
+
+
+async def test_renewals_write_without_reading(clock, leases, nodes, node, loop):
+    async with running(loop):
+        await clock.advance(100)
+    assert leases.times("get") == [0]
+    assert nodes.times("get") == [0]
+
+
+async def test_the_lease_belongs_to_the_living_node(leases, node, loop):
+    async with running(loop):
+        pass
+    owner = leases.objects["n1"]["metadata"]["ownerReferences"]
+    assert owner == [{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node["metadata"]["uid"]}]
+
+
+async def test_a_lease_without_owner_gets_one_and_keeps_its_holder(clock, leases, node, loop):
+    await leases.create({"metadata": {"name": "n1"}, "spec": {"holderIdentity": "somebody"}})
+    async with running(loop):
+        pass
+    assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    assert leases.objects["n1"]["spec"]["holderIdentity"] == "somebody"
+
+
+async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, leases, nodes, registered, loop):
+    async with running(loop):
+        await clock.advance(3)
+        assert leases.objects == {}
+        await nodes.create(NODE)
+        registered.set()
+        await clock.advance(0)
+        assert leases.times("create") == [3]
+
+
+async def test_a_deleted_lease_is_made_again_within_the_tick(clock, leases, node, loop):
+    async with running(loop):
+        leases.objects.clear()
+        await clock.advance(10)
+    assert leases.times("create") == [0, 10]
+
+
+async def test_a_lease_that_somebody_else_changed_is_read_again_and_renewed(clock, leases, node, loop):
+    async with running(loop):
+        await leases.replace(await leases.get("n1"))
+        before = len(leases.calls)
+        await clock.advance(10)
+    assert [verb for _, verb in leases.calls[before:]] == ["replace", "get", "replace"]
+
+
+async def test_a_server_that_is_away_is_asked_with_kubelets_patience(clock, leases, node, loop, caplog):
+    leases.fail = lambda _: Unavailable("connection refused")
+    async with running(loop):
+        await clock.advance(27)
+    assert leases.times("get") == pytest.approx([0, 0.2, 0.6, 1.4, 3.0, 6.2, 12.6, 19.6, 26.6])
+    line = next(record for record in caplog.records if record.msg == "Failed to ensure lease exists, will retry")
+    assert line.args["interval"] == "200ms"
+
+
+async def test_a_failing_renewal_is_tried_five_times_and_then_from_the_start(clock, leases, node, loop):
+    async with running(loop):
+        leases.fail = lambda verb: Unavailable("503") if verb == "replace" else None
+        await clock.advance(10)
+    assert leases.times("replace") == [10] * 10  # five with what it had, five with what it read again
+    assert leases.times("get") == [0, 10]
+
+
+async def test_the_server_may_ask_for_more_patience(clock, leases, node, loop):
+    leases.fail = lambda _: Unavailable("too many requests", retry_after_seconds=5)
+    async with running(loop):
+        await clock.advance(11)
+    assert leases.times("get") == [0, 5, 10]
+
+
+async def test_recovery_needs_nobody(clock, leases, node, loop):
+    async with running(loop):
+        leases.fail = lambda _: Forbidden("no")
+        await clock.advance(60)
+        leases.fail = lambda _: None
+        await clock.advance(7)
+        assert leases.objects["n1"]["spec"]["renewTime"] > "2026-01-02T03:05:05"
+
+
+async def test_a_renewal_that_works_says_nothing(clock, node, loop, caplog):
+    caplog.set_level(logging.INFO)
+    async with running(loop):
+        await clock.advance(60)
+    assert caplog.records == []

@@ -1,0 +1,73 @@
+import pytest
+
+from agent.core.config import Config
+from agent.loops.observe import Observer
+from agent.loops.readiness import Readiness
+from agent.loops.register import Registrar
+from agent.ports import Forbidden, Rejected, Unavailable
+from tests.fakes import FakeHost, Recorded, running
+
+pytestmark = pytest.mark.anyio
+
+
+class Once:
+    """Runs one call as a loop."""
+
+    def __init__(self, call):
+        self.run = call
+
+
+@pytest.fixture
+def events():
+    return Recorded()
+
+
+@pytest.fixture
+def registrar(nodes, registered, clock, events):
+    observer = Observer(config=Config(node_name="n1"), host=FakeHost(), readiness=Readiness(), clock=clock)
+    return Registrar(node_name="n1", nodes=nodes, observer=observer, events=events, registered=registered, clock=clock)
+
+
+async def test_a_missing_node_is_created_once(registrar, nodes, registered, events):
+    await registrar.register()
+    await registrar.register()
+    assert [verb for _, verb in nodes.calls] == ["create"]
+    assert registered.is_set()
+    assert events.reasons == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"]
+
+
+@pytest.mark.parametrize("create_error", [None, Forbidden("may not create")], ids=["exists", "forbidden"])
+async def test_a_node_that_is_there_is_reconciled_and_keeps_its_uid(registrar, nodes, registered, create_error):
+    before = await nodes.create({"metadata": {"name": "n1", "labels": {"mine": "kept"}}, "status": {}})
+    nodes.fail = lambda verb: create_error if verb == "create" else None
+    await registrar.register()
+    after = nodes.objects["n1"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["metadata"]["labels"]["mine"] == "kept"
+    assert after["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
+    assert registered.is_set()
+
+
+async def test_a_reboot_is_told(registrar, nodes, events):
+    await nodes.create({"metadata": {"name": "n1"}, "status": {"nodeInfo": {"bootID": "another"}}})
+    await registrar.register()
+    assert events.reasons == ["Rebooted"]
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Rejected("wrong"), Forbidden("no")], ids=["away", "422", "403"])
+async def test_registration_is_tried_without_end(registrar, nodes, clock, registered, error):
+    nodes.fail = lambda _: error
+    async with running(Once(registrar.register)):
+        await clock.advance(27)
+        assert nodes.times("create") == pytest.approx([0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7, 19.7, 26.7])
+        nodes.fail = lambda _: None
+        await clock.advance(7)
+    assert registered.is_set()
+
+
+async def test_a_forbidden_creation_is_what_the_log_tells(registrar, nodes, clock, caplog):
+    nodes.fail = lambda verb: Forbidden("system:anonymous may not create nodes") if verb == "create" else None
+    async with running(Once(registrar.register)):
+        pass
+    record = next(r for r in caplog.records if r.msg == "Unable to register node with API server")
+    assert "system:anonymous may not create nodes" in str(record.args["err"])
