@@ -1,6 +1,7 @@
 """Start the embedded cluster and the real daemon, and show what they make until told to stop."""
 
 import asyncio
+import ctypes
 import signal
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from agent.ports import StartError
 
 _REFRESH_SECONDS = 0.5
 _STOP_SECONDS = 5.0
+_PR_SET_PDEATHSIG = 1
 _EVICTION_HARD = ",".join(f"{signal}<{value}" for signal, value in DEFAULT_HARD.items())
 
 
@@ -91,6 +93,7 @@ async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
             stdout=output,
             stderr=output,
             start_new_session=True,  # Ctrl-C is ours; we pass it on in good order
+            preexec_fn=_end_with_parent,
         )
     try:
         yield process
@@ -103,6 +106,11 @@ async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
             except TimeoutError:
                 process.kill()
                 await process.wait()
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this process when the demo is killed: nobody would know of it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _footer(kubeconfig: Path, log: Path) -> str:

@@ -1,0 +1,75 @@
+"""What a user reads when something is wrong: what a person must fix ends it, what time can fix does not."""
+
+import json
+import socket
+
+import yaml
+
+from tests.cluster.waiting import eventually
+
+
+def edited(kubeconfig, path, *, cluster=None, user=None):
+    """A copy of a kubeconfig with parts of its cluster or user replaced."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["clusters"][0]["cluster"] |= cluster or {}
+    if user:
+        config["users"][0]["user"] = user
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+def errors(agent):
+    return [line for line in agent.log_text().splitlines() if line.startswith("E")]
+
+
+def test_a_server_that_is_away_is_waited_for(start_node, control_plane, node_name, tmp_path, free_port):
+    away = edited(
+        control_plane.node_kubeconfig(node_name), tmp_path / "k", cluster={"server": f"https://127.0.0.1:{free_port}"}
+    )
+    agent = start_node(kubeconfig=away)
+    eventually(lambda: any("Connect" in line and f":{free_port}/" in line for line in errors(agent)))
+    assert agent.running
+
+
+def test_a_server_that_is_not_trusted_is_told_with_the_file_to_look_into(
+    start_node, control_plane, node_name, tmp_path
+):
+    other_ca = str(control_plane.layout.pki / "front-proxy-ca.crt")
+    config = yaml.safe_load(control_plane.node_kubeconfig(node_name).read_text())
+    config["clusters"][0]["cluster"] = {"server": control_plane.url, "certificate-authority": other_ca}
+    path = tmp_path / "untrusting"
+    path.write_text(json.dumps(config))
+    agent = start_node(kubeconfig=str(path))
+    told = eventually(lambda: [line for line in errors(agent) if "not trusted" in line])
+    assert f"check certificate-authority in {path}" in told[0]
+    assert agent.running
+
+
+def test_credentials_that_the_server_does_not_know_are_told_and_tried_again(
+    start_node, control_plane, node_name, tmp_path
+):
+    stranger = edited(control_plane.node_kubeconfig(node_name), tmp_path / "k", user={"token": "s3cret-token"})
+    agent = start_node("-v", "10", kubeconfig=stranger)
+    eventually(lambda: any("Unable to register node" in line and "Unauthorized" in line for line in errors(agent)))
+    assert agent.running
+    assert "s3cret-token" not in agent.log_text()
+
+
+def test_a_node_that_is_another_ones_is_refused_in_the_servers_words(start_node, control_plane, node_name):
+    agent = start_node(kubeconfig=str(control_plane.node_kubeconfig("somebody-else")))
+    eventually(lambda: any("Unable to register node" in line and "somebody-else" in line for line in errors(agent)))
+    assert agent.running
+
+
+def test_a_port_in_use_ends_it_with_one_clear_line(start_agent, control_plane, node_name):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        kubeconfig = str(control_plane.node_kubeconfig(node_name))
+        agent = start_agent("--kubeconfig", kubeconfig, "--healthz-port", str(port))
+        eventually(lambda: not agent.running)
+    assert agent.stop() == 1
+    assert len(errors(agent)) == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in errors(agent)[0]
+    assert "--healthz-port" in errors(agent)[0]

@@ -1,0 +1,91 @@
+"""A node's life on a real control plane, seen only through the cluster."""
+
+import platform
+import time
+
+import psutil
+
+from tests.cluster.waiting import eventually
+
+
+def test_this_machine_becomes_a_ready_node_with_a_lease_and_a_csinode(cluster, start_node, control_plane):
+    start_node("--node-labels", "example.com/rack=r1", "--register-with-taints", "example.com/t=v:PreferNoSchedule")
+    cluster.wait_until_ready()
+    node, lease = cluster.node(), cluster.lease()
+    assert node["status"]["nodeInfo"]["kernelVersion"] == platform.release()
+    assert node["status"]["capacity"]["memory"] == f"{psutil.virtual_memory().total // 1024}Ki"
+    assert node["metadata"]["labels"]["example.com/rack"] == "r1"
+    assert {"key": "example.com/t", "value": "v", "effect": "PreferNoSchedule"} in node["spec"]["taints"]
+    assert lease["spec"]["holderIdentity"] == cluster.name
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    assert (
+        control_plane.get("csinode", cluster.name)["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    )
+
+
+def test_the_not_ready_taint_goes_and_events_tell_the_story(cluster, start_node):
+    start_node()
+    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=20)
+    told = {(event["reason"], event["source"]["component"]) for event in cluster.events()}
+    kubelet = {"Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"}
+    assert {(reason, "kubelet") for reason in kubelet} <= told
+
+
+def test_the_node_stays_ready_beyond_the_grace_period_and_is_never_refused(cluster, start_node):
+    start_node()
+    since = cluster.wait_until_ready()["lastTransitionTime"]
+    time.sleep(60)  # the node-lifecycle controller gives a silent node up after 50 s
+    assert cluster.ready()["lastTransitionTime"] == since
+    requests = cluster.requests()
+    assert not [request["requestURI"] for request in requests if request["responseStatus"]["code"] in {401, 403}]
+    renewals = [request for request in requests if request["verb"] == "update"]
+    assert 4 <= len(renewals) <= 6
+    reports = [request for request in requests if request["verb"] == "patch"]
+    assert len(reports) <= 3  # an unchanged status is not sent again within 5 minutes
+
+
+def test_killed_and_started_again_it_is_the_same_node(cluster, start_node):
+    first = start_node()
+    cluster.wait_until_ready()
+    before, lease = cluster.node()["metadata"], cluster.lease()
+    first.kill()
+    second = start_node()
+    eventually(lambda: cluster.lease()["spec"]["renewTime"] != lease["spec"]["renewTime"], within=20)
+    assert cluster.node()["metadata"]["uid"] == before["uid"]
+    assert cluster.lease()["metadata"]["uid"] == lease["metadata"]["uid"]
+    assert '"Node was previously registered"' in second.log_text()
+
+
+def test_a_signal_ends_it_with_exit_code_0_and_leaves_node_and_lease(cluster, start_node):
+    agent = start_node()
+    cluster.wait_until_ready()
+    assert agent.stop() == 0
+    assert cluster.ready()
+    assert cluster.lease()["spec"]["holderIdentity"] == cluster.name
+
+
+def test_without_register_node_it_waits_for_a_node_made_by_hand(cluster, start_node, control_plane):
+    agent = start_node("--register-node=false", "--node-status-update-frequency=1s")
+    eventually(lambda: '"Unable to update node status"' in agent.log_text())
+    control_plane.kubectl(
+        "create", "-f", "-", input=f'{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{cluster.name}"}}}}'
+    )
+    cluster.wait_until_ready()
+    labels = cluster.node()["metadata"]["labels"]
+    assert labels["kubernetes.io/os"] == "linux"
+    assert "kubernetes.io/hostname" not in labels
+
+
+def test_foreign_labels_taints_and_conditions_are_left_alone(cluster, start_node, control_plane):
+    start_node("--node-status-update-frequency=1s", "--node-status-report-frequency=1s")
+    cluster.wait_until_ready()
+    control_plane.kubectl("label", "node", cluster.name, "example.com/mine=1")
+    control_plane.kubectl("taint", "node", cluster.name, "example.com/mine=1:NoSchedule")
+    foreign = '{"status":{"conditions":[{"type":"Foreign","status":"True","reason":"R","message":"m"}]}}'
+    control_plane.kubectl("patch", "node", cluster.name, "--subresource=status", "--type=strategic", "-p", foreign)
+    seen = len([r for r in cluster.requests() if r["verb"] == "patch"])
+    eventually(lambda: len([r for r in cluster.requests() if r["verb"] == "patch"]) >= seen + 3, within=20)
+    node = cluster.node()
+    assert node["metadata"]["labels"]["example.com/mine"] == "1"
+    assert {"key": "example.com/mine", "value": "1", "effect": "NoSchedule"} in node["spec"]["taints"]
+    assert next(c for c in node["status"]["conditions"] if c["type"] == "Foreign")["reason"] == "R"

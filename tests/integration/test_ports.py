@@ -1,0 +1,134 @@
+"""The ports' promises, kept alike by the fakes of the unit tests, the embedded cluster and a real API server."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agent.adapters.credentials import load_credentials
+from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, Lane
+from agent.core.csinode import new_csinode
+from agent.core.events import STARTING, event_object
+from agent.core.lease import new_lease, renewed
+from agent.core.node import new_node
+from agent.core.patch import node_patch
+from agent.core.status import desired_status
+from agent.minicluster import MiniCluster
+from agent.ports import AlreadyExists, Conflict, NotFound
+from tests.fakes import START, FakeClock, FakeObjects, facts, host_snapshot
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Server:
+    nodes: Any
+    leases: Any
+    csinodes: Any
+    events: Any
+
+
+@pytest.fixture(params=["fake", "mini", "real"])
+async def server(request, tmp_path, node_name):
+    if request.param == "fake":
+        clock = FakeClock()
+        yield Server(*(FakeObjects(clock) for _ in range(4)))
+        return
+    if request.param == "mini":
+        async with MiniCluster() as cluster:
+            cluster.write_kubeconfig(tmp_path / "kubeconfig")
+            async for connected in through(tmp_path / "kubeconfig"):
+                yield connected
+        return
+    plane = request.getfixturevalue("control_plane")
+    async for connected in through(plane.node_kubeconfig(node_name)):
+        yield connected
+    plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+
+
+async def through(kubeconfig):
+    lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=10)
+    yield Server(KubeNodes(lane), KubeLeases(lane), KubeCSINodes(lane), KubeEvents(lane))
+    await lane.close()
+
+
+def node(name, **given):
+    fresh, _ = new_node(facts(**given))
+    return {**fresh, "metadata": {**fresh["metadata"], "name": name}}
+
+
+async def owner(server, name):
+    """The UID of a living Node: what belongs to a dead one is collected."""
+    return (await server.nodes.create(node(name)))["metadata"]["uid"]
+
+
+async def lease(server, name):
+    uid = await owner(server, name)
+    return await server.leases.create(new_lease(name, duration_seconds=40, owner_uid=uid, now=START))
+
+
+async def test_what_is_not_there_is_not_found(server, node_name):
+    for kind in (server.nodes, server.leases, server.csinodes):
+        with pytest.raises(NotFound):
+            await kind.get(node_name)
+
+
+async def test_a_created_node_has_a_uid_and_cannot_be_created_again(server, node_name):
+    created = await server.nodes.create(node(node_name))
+    assert created["metadata"]["uid"]
+    assert (await server.nodes.get(node_name))["metadata"]["uid"] == created["metadata"]["uid"]
+    with pytest.raises(AlreadyExists):
+        await server.nodes.create(node(node_name))
+
+
+async def test_a_status_patch_makes_the_node_what_was_desired(server, node_name):
+    before = await server.nodes.create(node(node_name))
+    now = facts(observed=before["status"], host=host_snapshot(cpus=8), pressure=frozenset({"DiskPressure"}))
+    desired = desired_status(now).status
+    await server.nodes.patch_status(node_name, node_patch(before, {**before, "status": desired}))
+    after = await server.nodes.get(node_name)
+    assert after["status"]["capacity"]["cpu"] == "8"
+    assert after["status"]["conditions"] == desired["conditions"]
+    assert node_patch(after, {**after, "status": desired}) == {}
+
+
+async def test_two_internal_addresses_survive_a_patch(server, node_name):
+    before = await server.nodes.create(node(node_name))
+    addresses = [
+        {"type": "InternalIP", "address": "192.0.2.10"},
+        {"type": "InternalIP", "address": "2001:db8::10"},
+        {"type": "Hostname", "address": node_name},
+    ]
+    wanted = {**before, "status": {**before["status"], "addresses": addresses}}
+    after = await server.nodes.patch_status(node_name, node_patch(before, wanted))
+    assert after["status"]["addresses"] == addresses
+
+
+async def test_a_lease_is_renewed_from_what_the_last_write_answered(server, node_name):
+    latest = await lease(server, node_name)
+    for _ in range(3):
+        latest = await server.leases.replace(renewed(latest, duration_seconds=40, now=START))
+    assert (await server.leases.get(node_name))["metadata"]["resourceVersion"] == latest["metadata"]["resourceVersion"]
+
+
+async def test_a_stale_lease_is_a_conflict(server, node_name):
+    stale = await lease(server, node_name)
+    await server.leases.replace(renewed(stale, duration_seconds=41, now=START))
+    with pytest.raises(Conflict):
+        await server.leases.replace(renewed(stale, duration_seconds=42, now=START))
+
+
+async def test_a_csinode_can_be_made_and_removed(server, node_name):
+    await server.csinodes.create(new_csinode(node_name, await owner(server, node_name)))
+    assert (await server.csinodes.get(node_name))["spec"]["drivers"] is None
+    await server.csinodes.delete(node_name)
+    with pytest.raises(NotFound):
+        await server.csinodes.get(node_name)
+
+
+async def test_an_event_is_taken_as_it_is(server, node_name):
+    sent = event_object(node_name, STARTING, START, 1)
+    stored = await server.events.create(sent)
+    assert {key: stored[key] for key in ("reason", "message", "type", "count", "involvedObject")} == {
+        key: sent[key] for key in ("reason", "message", "type", "count", "involvedObject")
+    }
