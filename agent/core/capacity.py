@@ -74,7 +74,7 @@ def _held_back(facts: Facts) -> dict[str, Quantity]:
 def _reservation(threshold: Threshold, signals: Mapping[str, Observation]) -> dict[str, Quantity]:
     """What a hard threshold takes off allocatable: only memory and the node's filesystem count."""
     resource, signal = _RESOURCE_OF_SIGNAL.get(threshold.signal), signals.get(threshold.signal)
-    return {resource: Quantity.of_bytes(threshold.of(signal.capacity))} if resource and signal else {}
+    return {resource: Quantity.of_bytes(threshold.value.of(signal.capacity))} if resource and signal else {}
 
 
 def _pods(resources: Resources, host: HostSnapshot) -> int:

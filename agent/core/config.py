@@ -23,6 +23,8 @@ class Registration:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     provider_id: str = ""
+    external_cloud_provider: bool = False  # a cloud controller will tell addresses and take the taint off
+    controller_attach_detach: bool = True
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
@@ -63,6 +65,12 @@ class Resources:
     pods_per_core: int = 0
     kube_reserved: Mapping[str, Quantity] = field(default_factory=dict)
     system_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+    reserved_cpus: str = ""  # a list such as 0-3,8; it replaces the cpu of both reservations
+    local_storage: bool = True  # localStorageCapacityIsolation: without it ephemeral-storage is not told
+    ignore_eviction: bool = False  # hard eviction thresholds do not come off allocatable
+    overrides: Mapping[str, Quantity] = field(default_factory=dict)  # told instead of what the host has
+    extended: Mapping[str, Quantity] = field(default_factory=dict)  # such as nvidia.com/gpu
+    from_cgroup: bool = False  # our own cgroup's limits instead of the host's figures
 
     def __post_init__(self) -> None:
         for value, name in (
@@ -78,7 +86,18 @@ class Eviction:
     """Which shortage counts as pressure."""
 
     hard: tuple[Threshold, ...] = ()  # as kubelet without a config file: none
+    soft: tuple[Threshold, ...] = ()
     transition_seconds: float = 300.0  # how long a condition stays after it was last seen
+    sensor_seconds: float = 1.0  # how often the host is looked at; kubelet's way from 10 s on
+
+    def __post_init__(self) -> None:
+        if self.sensor_seconds <= 0:
+            raise ConfigError("--sensor-interval must be greater than 0")
+
+    @property
+    def as_kubelet(self) -> bool:
+        """Whether pressure waits for the next status tick and capacity is read once, as in a kubelet."""
+        return self.sensor_seconds >= 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +131,7 @@ class Config:
     node_name: str
     kubeconfig: str = ""  # "": the service account of the pod we run in
     root_dir: str = "/var/lib/kubelet"
+    host_root: str = "/"  # where the host's root is mounted, for one who runs in a container
     node_ips: tuple[IPAddress, ...] = ()
     kubelet_version: str = KUBELET_VERSION
     container_runtime_version: str = ""

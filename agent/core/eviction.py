@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.errors import ConfigError
+from agent.core.goduration import parse_seconds
 from agent.core.model import Filesystem, HostSnapshot
 from agent.core.quantity import Quantity, QuantityError
 
@@ -39,28 +40,45 @@ class Observation(NamedTuple):
     capacity: int
 
 
+class Amount(NamedTuple):
+    """So much of a resource: a number in the signal's own unit, or a percentage of its capacity."""
+
+    number: int | None = None
+    percent: float | None = None
+
+    def of(self, capacity: int) -> int:
+        """The amount in the signal's own unit."""
+        return self.number if self.number is not None else share(capacity, self.percent or 0.0)
+
+
+_NOTHING = Amount(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The least amount of a signal that is not pressure: an amount, or a share of its capacity."""
+    """The least amount of a signal that is not pressure."""
 
     signal: str
-    amount: int | None = None
-    percent: float | None = None
+    value: Amount
+    minimum_reclaim: Amount = _NOTHING  # once short, so much more than the value must be free again
+    grace_seconds: float = 0.0  # how long a soft threshold is borne before pods go; the condition does not wait
 
     @property
     def condition(self) -> str:
         """The node condition that this signal drives."""
         return CONDITION_OF_SIGNAL[self.signal]
 
-    def of(self, capacity: int) -> int:
-        """The threshold in the signal's own unit."""
-        return self.amount if self.amount is not None else share(capacity, self.percent or 0.0)
+    def is_met(self, signal: Observation, *, before: bool) -> bool:
+        """Whether the resource is short; one that was short before has to recover by the minimum reclaim."""
+        reclaim = self.minimum_reclaim.of(signal.capacity) if before else 0
+        return signal.available < self.value.of(signal.capacity) + reclaim
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Since when, on the monotonic clock, each condition was last observed."""
+    """What was short at the last look, and when, on the monotonic clock, each condition was last seen."""
 
+    met: frozenset[Threshold]
     last_seen_seconds: Mapping[str, float]
 
     @property
@@ -69,7 +87,7 @@ class Pressure:
         return frozenset(self.last_seen_seconds)
 
 
-NO_PRESSURE = Pressure({})
+NO_PRESSURE = Pressure(frozenset(), {})
 
 
 def share(capacity: int, percent: float) -> int:
@@ -78,9 +96,24 @@ def share(capacity: int, percent: float) -> int:
     return int(float(capacity) * fraction)
 
 
-def parse_thresholds(pairs: Mapping[str, str]) -> tuple[Threshold, ...]:
-    """Read `signal: value` pairs as kubelet's eviction maps; a ConfigError names what is wrong."""
-    return tuple(threshold for signal, value in pairs.items() if (threshold := _parse_threshold(signal, value)))
+def parse_thresholds(
+    pairs: Mapping[str, str],
+    *,
+    minimum_reclaim: Mapping[str, str] | None = None,
+    grace_periods: Mapping[str, str] | None = None,
+) -> tuple[Threshold, ...]:
+    """Read kubelet's eviction maps; soft thresholds are those with grace periods. A ConfigError names what is wrong."""
+    reclaims = {signal: _reclaim(signal, text) for signal, text in (minimum_reclaim or {}).items()}
+    graces = None if grace_periods is None else {_known(s): _grace(text) for s, text in grace_periods.items()}
+    thresholds = []
+    for signal, text in pairs.items():
+        value = _value(signal, text)
+        if value is None:
+            continue
+        if graces is not None and signal not in graces:
+            raise ConfigError(f"grace period must be specified for the soft eviction threshold {signal}")
+        thresholds.append(Threshold(signal, value, reclaims.get(signal, _NOTHING), (graces or {}).get(signal, 0.0)))
+    return tuple(thresholds)
 
 
 def observe(host: HostSnapshot) -> dict[str, Observation]:
@@ -104,14 +137,14 @@ def pressure(
     transition_seconds: float,
 ) -> Pressure:
     """Conditions seen now, and those last seen less than the transition period ago."""
-    seen = dict.fromkeys((t.condition for t in thresholds if _is_met(t, signals)), now_seconds)
-    kept = {c: at for c, at in before.last_seen_seconds.items() if now_seconds - at < transition_seconds}
-    return Pressure(kept | seen)
-
-
-def _is_met(threshold: Threshold, signals: Mapping[str, Observation]) -> bool:
-    signal = signals.get(threshold.signal)
-    return signal is not None and signal.available < threshold.of(signal.capacity)
+    met = frozenset(
+        threshold
+        for threshold in thresholds
+        if (signal := signals.get(threshold.signal)) and threshold.is_met(signal, before=threshold in before.met)
+    )
+    seen = dict.fromkeys((threshold.condition for threshold in met), now_seconds)
+    kept = {kind: at for kind, at in before.last_seen_seconds.items() if now_seconds - at < transition_seconds}
+    return Pressure(met, kept | seen)
 
 
 def _filesystem_signals(name: str, fs: Filesystem | None) -> dict[str, Observation]:
@@ -123,30 +156,61 @@ def _filesystem_signals(name: str, fs: Filesystem | None) -> dict[str, Observati
     }
 
 
-def _parse_threshold(signal: str, value: str) -> Threshold | None:
+def _known(signal: str) -> str:
     if signal not in CONDITION_OF_SIGNAL:
         raise ConfigError(f"unsupported eviction signal {signal}")
-    if value.endswith("%"):
-        return _parse_percentage(signal, value)
-    try:
-        quantity = Quantity.parse(value)
-    except QuantityError as error:
-        raise ConfigError(f"eviction threshold {signal}: {value}: {error}") from error
+    return signal
+
+
+def _value(signal: str, text: str) -> Amount | None:
+    """A threshold's value; 0 % and 100 % switch the signal off."""
+    if _known(signal) and text.endswith("%"):
+        percent = _percent(signal, text)
+        if percent < 0:
+            raise ConfigError(f"eviction percentage threshold {signal} must be >= 0%: {text}")
+        if percent > 100:
+            raise ConfigError(f"eviction percentage threshold {signal} must be <= 100%: {text}")
+        return None if text in {"0%", "100%"} else Amount(percent=percent)
+    quantity = _quantity(signal, text)
     if quantity.nano <= 0:
         raise ConfigError(f"eviction threshold {signal} must be positive: {quantity}")
-    return Threshold(signal, amount=quantity.value)
+    return Amount(quantity.value)
 
 
-def _parse_percentage(signal: str, value: str) -> Threshold | None:
+def _reclaim(signal: str, text: str) -> Amount:
+    if _known(signal) and text.endswith("%"):
+        percent = _percent(signal, text)
+        if percent <= 0:
+            raise ConfigError(f"eviction percentage minimum reclaim {signal} must be positive: {text}")
+        return Amount(percent=percent)
+    quantity = _quantity(signal, text)
+    if quantity.nano < 0:
+        raise ConfigError(f"negative eviction minimum reclaim specified for {signal}")
+    return Amount(quantity.value)
+
+
+def _grace(text: str) -> float:
     try:
-        percent = float(value.removesuffix("%"))
+        seconds = parse_seconds(text)
     except ValueError as error:
-        raise ConfigError(f"eviction threshold {signal}: {value} is not a percentage") from error
-    if percent < 0:
-        raise ConfigError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
-    if percent > 100:
-        raise ConfigError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
-    return None if value in {"0%", "100%"} else Threshold(signal, percent=percent)
+        raise ConfigError(f"eviction soft grace period: {error}") from error
+    if seconds < 0:
+        raise ConfigError(f"invalid eviction grace period specified: {text}, must be a positive value")
+    return seconds
+
+
+def _quantity(signal: str, text: str) -> Quantity:
+    try:
+        return Quantity.parse(text)
+    except QuantityError as error:
+        raise ConfigError(f"eviction threshold {signal}: {text}: {error}") from error
+
+
+def _percent(signal: str, text: str) -> float:
+    try:
+        return float(text.removesuffix("%"))
+    except ValueError as error:
+        raise ConfigError(f"eviction threshold {signal}: {text} is not a percentage") from error
 
 
 def _float32(number: float) -> float:

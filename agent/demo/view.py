@@ -68,7 +68,7 @@ def _signals(scene: Scene, kind: str) -> str:
     for threshold in scene.thresholds:
         signal = scene.signals.get(threshold.signal)
         if threshold.condition == kind and signal and threshold.signal.startswith(("memory.", "nodefs.", "pid.")):
-            of = _amount(threshold.signal, threshold.of(signal.capacity))
+            of = _amount(threshold.signal, threshold.value.of(signal.capacity))
             told.append(f"{threshold.signal} {_amount(threshold.signal, signal.available)} (pressure below {of})")
     return ", ".join(told) or "no threshold set"
 

@@ -4,7 +4,7 @@ from agent import __version__
 from agent.adapters.settings import Flags, load
 from agent.core.config import Config, Eviction, Heartbeat, Registration, Resources, Serving
 from agent.core.errors import ConfigError
-from agent.core.eviction import Threshold
+from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity
 
@@ -57,7 +57,7 @@ def test_each_flag_finds_its_place():
         system_reserved={"cpu": Quantity.parse("1")},
     )
     assert config.eviction == Eviction(
-        hard=(Threshold("memory.available", amount=500 * 2**20), Threshold("nodefs.available", percent=10.0)),
+        hard=(Threshold("memory.available", Amount(500 * 2**20)), Threshold("nodefs.available", Amount(percent=10.0))),
         transition_seconds=30,
     )
     assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")

@@ -1,15 +1,15 @@
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import NO_PRESSURE, Threshold, observe, parse_thresholds, pressure, share
+from agent.core.eviction import NO_PRESSURE, Amount, Threshold, observe, parse_thresholds, pressure, share
 from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot
 
 
-def under(thresholds, at=0.0, before=NO_PRESSURE, **host):
+def under(thresholds, at=0.0, before=NO_PRESSURE, reclaim=None, **host):
     return pressure(
         before,
-        parse_thresholds(thresholds),
+        parse_thresholds(thresholds, minimum_reclaim=reclaim),
         observe(host_snapshot(**host)),
         now_seconds=at,
         transition_seconds=300.0,
@@ -49,6 +49,45 @@ def test_pressure_is_told_until_the_transition_period_has_passed():
     assert under({"memory.available": "100Mi"}, before=seen, at=1300).conditions == set()
 
 
+def test_what_was_short_must_recover_by_the_minimum_reclaim():
+    hard, reclaim = {"memory.available": "1Gi"}, {"memory.available": "500Mi"}
+    short = under(hard, reclaim=reclaim, memory_available_bytes=0, at=0)
+    better = under(hard, reclaim=reclaim, before=short, memory_available_bytes=GIB + 400 * 2**20, at=400)
+    assert better.conditions == {"MemoryPressure"}
+    well = under(hard, reclaim=reclaim, before=better, memory_available_bytes=GIB + 500 * 2**20, at=800)
+    assert well.conditions == set()
+    assert under(hard, reclaim=reclaim, memory_available_bytes=GIB + 400 * 2**20).conditions == set()
+
+
+def test_a_soft_threshold_needs_a_grace_period_and_raises_the_condition_at_once():
+    soft = parse_thresholds({"memory.available": "1Gi"}, grace_periods={"memory.available": "1m30s"})
+    assert soft == (Threshold("memory.available", Amount(GIB), grace_seconds=90.0),)
+    low = observe(host_snapshot(memory_available_bytes=0))
+    assert pressure(NO_PRESSURE, soft, low, now_seconds=0, transition_seconds=300).conditions == {"MemoryPressure"}
+    with pytest.raises(
+        ConfigError, match=r"grace period must be specified for the soft eviction threshold memory.avail"
+    ):
+        parse_thresholds({"memory.available": "1Gi"}, grace_periods={})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"minimum_reclaim": {"memory.available": "-1"}},
+            "negative eviction minimum reclaim specified for memory.available",
+        ),
+        ({"minimum_reclaim": {"memory.available": "0%"}}, "minimum reclaim memory.available must be positive: 0%"),
+        ({"minimum_reclaim": {"x": "1"}}, "unsupported eviction signal x"),
+        ({"grace_periods": {"memory.available": "-1s"}}, "invalid eviction grace period specified: -1s"),
+        ({"grace_periods": {"memory.available": "1"}}, "missing unit in duration"),
+    ],
+)
+def test_a_wrong_reclaim_or_grace_period_is_named(given, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_thresholds({}, **given)
+
+
 def test_a_signal_that_cannot_be_read_is_no_pressure():
     assert under({"nodefs.available": "10%"}, nodefs=None).conditions == set()
 
@@ -64,8 +103,8 @@ def test_0_and_100_percent_switch_a_signal_off(value):
 
 def test_thresholds_are_amounts_or_percentages():
     assert parse_thresholds({"memory.available": "1Gi", "nodefs.available": "2.5%"}) == (
-        Threshold("memory.available", amount=GIB),
-        Threshold("nodefs.available", percent=2.5),
+        Threshold("memory.available", Amount(GIB)),
+        Threshold("nodefs.available", Amount(percent=2.5)),
     )
 
 
