@@ -1,0 +1,110 @@
+"""Fixtures that all tests share: the control plane, and names for nodes."""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.cluster import build
+from tests.cluster.agent_process import AgentProcess
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.real_kubelet import RealKubelet
+
+_NO_CONTROL_PLANE = "no control plane to test against: "
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of all async tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Path:
+    """The directory of kube-apiserver, kubelet and the others; pytest does not build them, `make test` does."""
+    try:
+        return build.binaries(build=False)
+    except build.NoControlPlane as reason:
+        _lacking(reason)
+
+
+@pytest.fixture(scope="session")
+def control_plane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """One real cluster for the whole run; tests share it, each with nodes of its own name."""
+    cluster = ControlPlane(tmp_path_factory.mktemp("control-plane"), binaries=binaries)
+    try:
+        cluster.start()
+    except build.NoControlPlane as reason:
+        _lacking(reason)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def node_name(request: pytest.FixtureRequest) -> str:
+    """A node name that tells the test and is new in every run."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_")).strip("-")
+    return f"{words[:40].strip('-')}-{secrets.token_hex(3)}"
+
+
+@pytest.fixture
+def start_kubelet(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., RealKubelet]]:
+    """Starts real kubelets by node name, with RealKubelet's options, and stops them after the test."""
+    if os.geteuid() != 0:
+        pytest.skip("the real kubelet needs root")
+    with ExitStack() as running:
+
+        def start(node_name: str, **options: Any) -> RealKubelet:
+            # Not tmp_path: the test's name would make the paths of the kubelet's sockets too long.
+            kubelet = RealKubelet(control_plane, node_name, tmp_path_factory.mktemp("kubelet"), **options)
+            try:
+                return running.enter_context(kubelet)
+            except build.NoControlPlane as reason:
+                _lacking(reason)
+
+        yield start
+
+
+@pytest.fixture
+def start_agent(tmp_path: Path) -> Iterator[Callable[..., AgentProcess]]:
+    """Starts fake-kubelet processes with the given flags, and stops them after the test."""
+    with ExitStack() as running:
+
+        def start(*flags: str, env: Mapping[str, str] | None = None) -> AgentProcess:
+            agent = AgentProcess(*flags, log=tmp_path / "fake-kubelet.log", env=env)
+            running.callback(agent.stop)
+            agent.start()
+            return agent
+
+        yield start
+
+
+def _lacking(reason: build.NoControlPlane) -> NoReturn:
+    """Skip the test, or fail it in CI, where a skip would hide that nothing was tested."""
+    message = f"{_NO_CONTROL_PLANE}{reason}"
+    if os.environ.get("CI"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost wrapper, so that the line comes after pytest's own
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say at the end how much was not tested for lack of a control plane, and why."""
+    yield
+    reasons = [_why(report) for report in terminalreporter.getreports("skipped")]
+    lacking = [reason for reason in reasons if reason.startswith(_NO_CONTROL_PLANE)]
+    if lacking:
+        terminalreporter.write_line(f"{len(lacking)} tests skipped: {lacking[0]}", yellow=True)
+
+
+def _why(report: pytest.TestReport) -> str:
+    """The reason of a skip, without the place it came from."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
