@@ -12,6 +12,7 @@ from agent.adapters.credentials import Credentials, load_credentials
 from agent.adapters.host import LinuxHost, architecture
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, Lane
 from agent.adapters.server import HealthServer
+from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.node import Lanes, Loop, Node
 
@@ -29,12 +30,15 @@ async def serve(config: Config) -> None:
         resources.push_async_callback(health.close)
         await health.start()
         lanes = await resources.enter_async_context(_lanes(credentials, config))
-        host = LinuxHost(node_name=config.node_name, root_dir=config.root_dir, resolve=not config.node_ips)
+        host = LinuxHost(config)
+        check_reservations(config, await host.snapshot())
         node = Node(config=config, host=host, lanes=lanes, clock=SystemClock())
         node.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(node.loops, stop)
     log.info("Stopped kubelet", {"node": config.node_name})
+    if host.hangs:
+        os._exit(0)  # a thread that reads a dead disk cannot be waited for
 
 
 async def supervise(loops: Sequence[Loop], stop: asyncio.Event) -> None:

@@ -89,7 +89,7 @@ def demo(
         str | None, typer.Option("--for", metavar="DURATION", help="End by itself after this time, such as 30s.")
     ] = None,
     eviction_hard: Annotated[
-        str | None, typer.Option(metavar="SIGNAL<V,...", help="Try memory.available<1Ti to see pressure.")
+        str | None, typer.Option(metavar="SIGNAL<V,...", help="Try memory.available<99.9% to see pressure.")
     ] = None,
 ) -> None:
     """Run the daemon against an embedded cluster on loopback, and show the node's life."""

@@ -14,6 +14,7 @@ from agent.loops.lease import LeaseLoop
 from agent.loops.observe import Observer
 from agent.loops.readiness import Readiness
 from agent.loops.register import Registrar
+from agent.loops.sensors import SensorLoop
 from agent.loops.status import StatusLoop
 from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, NodeApi, Rand
 
@@ -81,6 +82,7 @@ class Node:
                 clock=clock,
                 rand=rand,
             ),
+            SensorLoop(eviction=config.eviction, observer=observer, readiness=readiness, clock=clock),
             self._events,
         )
 

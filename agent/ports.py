@@ -88,7 +88,10 @@ class Host(Protocol):
     """The machine we run on."""
 
     async def snapshot(self) -> HostSnapshot:
-        """Read the machine once."""
+        """Read everything about the machine."""
+
+    async def glance(self) -> HostSnapshot:
+        """Read what may change from one second to the next; the rest is as it was."""
 
 
 class NodeApi(Protocol):
@@ -135,6 +138,9 @@ class EventApi(Protocol):
 
     async def create(self, event: Object) -> Object:
         """Send an event."""
+
+    async def patch(self, name: str, patch: Object) -> Object:
+        """Count an event that was sent before once more."""
 
 
 class Recorder(Protocol):

@@ -118,6 +118,10 @@ class FakeObjects:
         self._called("patch_status")
         return self._store(name, merged(self._found(name), patch))
 
+    async def patch(self, name: str, patch: Object) -> Object:
+        self._called("patch")
+        return self._store(name, merged(self._found(name), patch))
+
     async def delete(self, name: str) -> None:
         self._called("delete")
         self._found(name)
@@ -174,6 +178,9 @@ class FakeHost:
     async def snapshot(self) -> HostSnapshot:
         return self.current
 
+    async def glance(self) -> HostSnapshot:
+        return self.current
+
 
 class Recorded:
     """A recorder that only remembers."""
@@ -188,7 +195,8 @@ class Recorded:
 def host_snapshot(**changes: Any) -> HostSnapshot:
     """A machine with 4 CPUs, 8 GiB of memory and a 100 GiB disk."""
     figures: dict[str, Any] = {
-        "cpus": 4,
+        "cpu_millicores": 4000,
+        "online_cpus": frozenset(range(4)),
         "memory_bytes": 8 * GIB,
         "memory_available_bytes": 6 * GIB,
         "nodefs": Filesystem(capacity_bytes=100 * GIB, available_bytes=60 * GIB, inodes=1000, inodes_free=900),

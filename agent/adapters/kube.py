@@ -172,12 +172,18 @@ class KubeCSINodes:
 class KubeEvents:
     """Events, as EventApi wants them."""
 
+    _PATH = f"/api/v1/namespaces/{events.NAMESPACE}/events"
+
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
     async def create(self, event: Object) -> Object:
         """Send an event."""
-        return await self._lane.call("POST", f"/api/v1/namespaces/{events.NAMESPACE}/events", event)
+        return await self._lane.call("POST", self._PATH, event)
+
+    async def patch(self, name: str, patch: Object) -> Object:
+        """Count an event that was sent before once more."""
+        return await self._lane.call("PATCH", f"{self._PATH}/{name}", patch, _STRATEGIC_MERGE)
 
 
 def _decoded(status: int, content: bytes, retry_after: str | None) -> Object:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from agent.core.config import Resources
+from agent.core.config import Config, Resources
 from agent.core.errors import ConfigError
-from agent.core.eviction import Observation, Threshold, observe
+from agent.core.eviction import Threshold
 from agent.core.facts import Facts
 from agent.core.model import HostSnapshot, Object
 from agent.core.quantity import Quantity, QuantityError
@@ -33,15 +33,43 @@ def parse_reserved(flag: str, pairs: Mapping[str, str]) -> dict[str, Quantity]:
     return reserved
 
 
+def parse_cpu_list(text: str) -> frozenset[int]:
+    """Read a list of CPUs as the kernel writes it, such as `0-3,8`."""
+    cpus: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, dash, last = part.partition("-")
+        try:
+            cpus.update(range(int(first), int(last if dash else first) + 1))
+        except ValueError as error:
+            raise ConfigError(f'unable to parse reserved-cpus list, error: invalid syntax in "{text}"') from error
+    return frozenset(cpus)
+
+
+def check_reservations(config: Config, host: HostSnapshot) -> None:
+    """Raise a ConfigError where more is reserved than the machine has, as kubelet does at start."""
+    reserved = parse_cpu_list(config.resources.reserved_cpus)
+    if not reserved <= host.online_cpus:
+        given, online = config.resources.reserved_cpus, _cpu_list(host.online_cpus)
+        raise ConfigError(f"reserved-cpus: {given} is not a subset of online-cpus: {online}")
+    own, held_back = _own_capacity(config, host), _held_back(config, host)
+    for name, amount in own.items():
+        if name in held_back and held_back[name].nano > amount.nano:
+            raise ConfigError(
+                f'invalid Node Allocatable configuration. Resource "{name}" has a reservation of {held_back[name]} '
+                f"but capacity of {amount}. Expected capacity >= reservation."
+            )
+
+
 def capacity(facts: Facts) -> Object:
     """Capacity of the host; resources that others put on the Node are kept."""
-    return {"capacity": {**facts.observed.get("capacity", {}), **_printed(_own_capacity(facts))}}
+    own = _own_capacity(facts.config, facts.host)
+    return {"capacity": {**facts.observed.get("capacity", {}), **_printed(own)}}
 
 
 def allocatable(facts: Facts) -> Object:
     """Capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
-    own = _own_capacity(facts)
-    held_back = _held_back(facts)
+    own = _own_capacity(facts.config, facts.host)
+    held_back = _held_back(facts.config, facts.host)
     left = {name: amount.minus(held_back.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}
     for name, amount in own.items():
         if name.startswith("hugepages-"):
@@ -50,37 +78,66 @@ def allocatable(facts: Facts) -> Object:
     return {"allocatable": {**foreign, **_printed(left)}}
 
 
-def _own_capacity(facts: Facts) -> dict[str, Quantity]:
-    host = facts.host
-    own = {"cpu": Quantity.of_count(host.cpus), "memory": Quantity.of_bytes(host.memory_bytes)}
-    if host.nodefs:
+def missing_capacity(facts: Facts) -> list[str]:
+    """The resources without which a node is not ready."""
+    needed = ["cpu", "memory", "pods", *(["ephemeral-storage"] if facts.config.resources.local_storage else [])]
+    told = capacity(facts)["capacity"]
+    return [name for name in needed if name not in told]
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is one that neither Kubernetes nor the host knows, such as nvidia.com/gpu."""
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def _own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+    resources = config.resources
+    own = {"cpu": Quantity.of_millis(host.cpu_millicores), "memory": Quantity.of_bytes(host.memory_bytes)}
+    if host.nodefs and resources.local_storage:
         own["ephemeral-storage"] = Quantity.of_bytes(host.nodefs.capacity_bytes)
     for size, total in host.hugepages_bytes.items():
         own[f"hugepages-{Quantity.of_bytes(size)}"] = Quantity.of_bytes(total)
-    own["pods"] = Quantity.of_count(_pods(facts.config.resources, host))
-    return own
+    own |= resources.overrides
+    own.setdefault("pods", Quantity.of_count(_pods(resources, own["cpu"])))
+    return {**own, **resources.extended}
 
 
-def _held_back(facts: Facts) -> dict[str, Quantity]:
-    resources, signals = facts.config.resources, observe(facts.host)
+def _held_back(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+    """What pods do not get, by resource."""
+    resources, own = config.resources, _own_capacity(config, host)
+    kube, system = dict(resources.kube_reserved), dict(resources.system_reserved)
+    if resources.reserved_cpus:
+        kube.pop("cpu", None)
+        system["cpu"] = Quantity.of_count(len(parse_cpu_list(resources.reserved_cpus)))
+    thresholds = () if resources.ignore_eviction else config.eviction.hard
     total: dict[str, Quantity] = {}
-    evicted = [_reservation(threshold, signals) for threshold in facts.config.eviction.hard]
-    for part in (resources.kube_reserved, resources.system_reserved, *evicted):
+    for part in (kube, system, *(_reservation(threshold, own) for threshold in thresholds)):
         for name, amount in part.items():
             total[name] = Quantity(total.get(name, _ZERO).nano + amount.nano, amount.format)
     return total
 
 
-def _reservation(threshold: Threshold, signals: Mapping[str, Observation]) -> dict[str, Quantity]:
+def _reservation(threshold: Threshold, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
     """What a hard threshold takes off allocatable: only memory and the node's filesystem count."""
-    resource, signal = _RESOURCE_OF_SIGNAL.get(threshold.signal), signals.get(threshold.signal)
-    return {resource: Quantity.of_bytes(threshold.value.of(signal.capacity))} if resource and signal else {}
+    resource = _RESOURCE_OF_SIGNAL.get(threshold.signal, "")
+    return {resource: Quantity.of_bytes(threshold.value.of(own[resource].value))} if resource in own else {}
 
 
-def _pods(resources: Resources, host: HostSnapshot) -> int:
+def _pods(resources: Resources, cpu: Quantity) -> int:
     if resources.pods_per_core > 0:
-        return min(host.cpus * resources.pods_per_core, resources.max_pods)
+        return min(cpu.value * resources.pods_per_core, resources.max_pods)
     return resources.max_pods
+
+
+def _cpu_list(cpus: frozenset[int]) -> str:
+    """Print CPUs as the kernel does: `0-3,8`."""
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and runs[-1][1] == cpu - 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:

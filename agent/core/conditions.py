@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agent.core.capacity import missing_capacity
 from agent.core.facts import Facts, timestamp
 from agent.core.model import Object
 
@@ -53,10 +54,13 @@ def _pressure(facts: Facts, kind: str) -> Object:
 
 
 def _ready(facts: Facts) -> Object:
-    holds, now = not facts.problems, timestamp(facts.now)
+    problems = list(facts.problems)
+    if missing := missing_capacity(facts):
+        problems.append(f"missing node capacity for resources: {', '.join(missing)}")
+    holds, now = not problems, timestamp(facts.now)
     old = find_condition(facts.observed, "Ready")
     since = old["lastTransitionTime"] if old and old["status"] == str(holds) else now
-    words = ("KubeletNotReady", _aggregated(facts.problems)) if facts.problems else _READY
+    words = ("KubeletNotReady", _aggregated(problems)) if problems else _READY
     return _condition("Ready", holds, now, since, words)
 
 

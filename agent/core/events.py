@@ -41,6 +41,14 @@ def status_events(node_name: str, before: Object, after: Object) -> list[NodeEve
     return events
 
 
+def schedulable_events(node_name: str, *, was_cordoned: bool, is_cordoned: bool) -> list[NodeEvent]:
+    """One event when somebody cordons the node or lets pods come again."""
+    if was_cordoned == is_cordoned:
+        return []
+    reason = "NodeNotSchedulable" if is_cordoned else "NodeSchedulable"
+    return [NodeEvent(reason, f"Node {node_name} status is now: {reason}")]
+
+
 def reboot_events(node_name: str, before: Object, boot_id: str) -> list[NodeEvent]:
     """A warning when the Node was last seen with another boot ID."""
     known = before.get("nodeInfo", {}).get("bootID", "")

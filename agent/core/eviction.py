@@ -118,10 +118,11 @@ def parse_thresholds(
 
 def observe(host: HostSnapshot) -> dict[str, Observation]:
     """The signals this host can tell; one that it cannot is left out."""
-    signals = {
-        "memory.available": Observation(host.memory_available_bytes, host.memory_bytes),
-        "pid.available": Observation(host.pids_max - host.pids_used, host.pids_max),
-    }
+    signals = {}
+    if host.memory_available_bytes is not None:
+        signals["memory.available"] = Observation(host.memory_available_bytes, host.memory_bytes)
+    if host.pids_used is not None:
+        signals["pid.available"] = Observation(host.pids_max - host.pids_used, host.pids_max)
     # Nothing is run here, so images and writable layers would share the node's own filesystem.
     for name in ("nodefs", "imagefs", "containerfs"):
         signals |= _filesystem_signals(name, host.nodefs)

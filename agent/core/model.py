@@ -49,16 +49,17 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSnapshot:
-    """The host at one moment."""
+    """The host at one moment; what could not be read yet is nothing."""
 
-    cpus: int
-    memory_bytes: int
-    memory_available_bytes: int  # total less the root working set: not MemAvailable
+    cpu_millicores: int = 0
+    online_cpus: frozenset[int] = frozenset()
+    memory_bytes: int = 0
+    memory_available_bytes: int | None = None  # total less the root working set: not MemAvailable
     swap_bytes: int = 0
     hugepages_bytes: Mapping[int, int] = field(default_factory=dict)  # page size → all pages of it
     nodefs: Filesystem | None = None
-    pids_max: int
-    pids_used: int
+    pids_max: int = 0
+    pids_used: int | None = None
     network: Network = Network()
     machine_id: str = ""
     system_uuid: str = ""

@@ -1,11 +1,16 @@
 """The Node to register, and what registration mends on one that is already there."""
 
+from agent.core.addresses import provided_node_ip
+from agent.core.capacity import is_extended
 from agent.core.facts import Facts
+from agent.core.labels import Taint
 from agent.core.model import Object
 from agent.core.patch import node_patch
 from agent.core.status import Desired, desired_status
 
 _ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
+_PROVIDED_NODE_IP = "alpha.kubernetes.io/provided-node-ip"
+_UNINITIALIZED = Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule")
 
 # kubelet v1.36: updateDefaultLabels; all other labels are left alone on a Node that exists
 _DEFAULT_LABELS = (
@@ -27,19 +32,19 @@ _DEFAULT_LABELS = (
 def new_node(facts: Facts) -> tuple[Object, Desired]:
     """The Node as it is created, its status filled already."""
     registration, desired = facts.config.registration, desired_status(facts)
-    spec: Object = {}
-    if registration.taints:
-        spec["taints"] = [taint.as_object() for taint in registration.taints]
+    taints = [*registration.taints, *([_UNINITIALIZED] if registration.external_cloud_provider else [])]
+    spec: Object = {"taints": [taint.as_object() for taint in taints]} if taints else {}
     if registration.provider_id:
         spec["providerID"] = registration.provider_id
+    metadata = {
+        "name": facts.config.node_name,
+        "labels": _labels(facts),
+        "annotations": {_ATTACH_DETACH: "true"} if registration.controller_attach_detach else {},
+    }
     node = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": facts.config.node_name,
-            "labels": _labels(facts),
-            "annotations": {_ATTACH_DETACH: "true"},
-        },
+        "metadata": _own_metadata(metadata, facts),
         "spec": spec,
         "status": desired.status,
     }
@@ -52,18 +57,43 @@ def reconcile_patch(existing: Object, fresh: Object) -> Object:
     wanted = {key: value for key, value in fresh["metadata"]["labels"].items() if key in _DEFAULT_LABELS}
     labels = {**metadata.get("labels", {}), **wanted}
     labels = {key: value for key, value in labels.items() if value or key not in _DEFAULT_LABELS}
-    annotations = {**metadata.get("annotations", {}), **fresh["metadata"]["annotations"]}
-    status = existing.get("status", {})
-    return node_patch(
-        {"metadata": metadata, "status": status},
-        {"metadata": {"labels": labels, "annotations": annotations}, "status": status},
-    )
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _ATTACH_DETACH}
+    if _ATTACH_DETACH in fresh["metadata"]["annotations"]:
+        annotations[_ATTACH_DETACH] = "true"
+    observed, wanted_status = existing.get("status", {}), fresh["status"]
+    status = {**observed, **{name: _reconciled(name, observed, wanted_status) for name in ("capacity", "allocatable")}}
+    return node_patch(existing, {"metadata": {"labels": labels, "annotations": annotations}, "status": status})
 
 
-def with_own_labels(node: Object, facts: Facts) -> Object:
-    """The Node with the two labels that a kubelet repairs at run time."""
+def _reconciled(kind: str, observed: Object, fresh: Object) -> Object:
+    """Capacity or allocatable of a Node that exists: no device plugin speaks for its extended resources any more."""
+    if not observed.get(kind):
+        return dict(fresh.get(kind, {}))
+    told = fresh.get(kind, {})
+    kept = {
+        name: told.get(name, "0") if is_extended(name) else text
+        for name, text in observed[kind].items()
+        if not _is_hugepages(name)
+    }
+    return kept | {name: text for name, text in told.items() if _is_hugepages(name)}
+
+
+def _is_hugepages(name: str) -> bool:
+    return name.startswith("hugepages-")
+
+
+def with_own_metadata(node: Object, facts: Facts) -> Object:
+    """The Node with the labels and the annotation that a kubelet keeps up at run time."""
     own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
-    return {**node, "metadata": {**node["metadata"], "labels": {**node["metadata"].get("labels", {}), **own}}}
+    metadata = _own_metadata(node["metadata"], facts)
+    return {**node, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **own}}}
+
+
+def _own_metadata(metadata: Object, facts: Facts) -> Object:
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _PROVIDED_NODE_IP}
+    if told := provided_node_ip(facts.config):
+        annotations[_PROVIDED_NODE_IP] = told
+    return {**metadata, "annotations": annotations}
 
 
 def _labels(facts: Facts) -> dict[str, str]:

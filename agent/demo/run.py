@@ -54,7 +54,7 @@ async def _watch(
 ) -> None:
     """Show a scene twice a second until the signal, the end or the daemon's death."""
     clock = SystemClock()
-    host = LinuxHost(node_name=config.node_name, root_dir=config.root_dir, resolve=False)
+    host = LinuxHost(config)
     seen_ready = False
     while daemon.returncode is None and (end is None or clock.monotonic() < end):
         scene = await _scene(cluster, host, config)
@@ -74,7 +74,7 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
         node=node,
         lease=store.get("leases.coordination.k8s.io", name, lease.NAMESPACE),
         events=store.list("events", events.NAMESPACE),
-        signals=observe(await host.snapshot()),
+        signals=observe(await host.glance()),
         thresholds=config.eviction.hard,
         now=datetime.now(UTC),
     )

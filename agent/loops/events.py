@@ -4,11 +4,12 @@ import asyncio
 import logging
 import random
 
+from agent.core.correlation import Correlated, Correlator
 from agent.core.events import NodeEvent, event_object
 from agent.core.model import Object
 from agent.klog import V2
 from agent.loops.retry import delivering_event
-from agent.ports import ApiError, Clock, EventApi, Rand
+from agent.ports import ApiError, Clock, EventApi, NotFound, Rand
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ class EventLoop:
         self._clock = clock
         self._rand = rand
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
+        self._correlator = Correlator()
         self._recorded = 0
 
     def record(self, event: NodeEvent) -> None:
@@ -36,12 +38,27 @@ class EventLoop:
             log.error("Unable to write event, queue is full", {"event": event.reason})
 
     async def run(self) -> None:
-        """Send what is recorded, forever; an event that cannot be sent is dropped, as kubelet does."""
+        """Send what is recorded, forever."""
         while True:
             event = await self._queue.get()
+            if correlated := self._correlator.correlate(event, self._clock.monotonic()):
+                await self._deliver(correlated)
+
+    async def _deliver(self, correlated: Correlated) -> None:
+        """Send one event; one that cannot be sent is dropped, as kubelet does."""
+        try:
+            async for attempt in delivering_event(self._clock, self._rand):
+                with attempt:
+                    await self._send(correlated)
+        except ApiError as error:
+            log.error("Unable to write event", {"err": error, "event": correlated.event["reason"]})
+
+    async def _send(self, correlated: Correlated) -> None:
+        if correlated.patch:
             try:
-                async for attempt in delivering_event(self._clock, self._rand):
-                    with attempt:
-                        await self._events.create(event)
-            except ApiError as error:
-                log.error("Unable to write event (may retry after sleeping)", {"err": error, "event": event["reason"]})
+                await self._events.patch(correlated.event["metadata"]["name"], correlated.patch)
+            except NotFound:
+                log.debug("Event to repeat has expired", {"event": correlated.event["reason"]})
+            else:
+                return
+        await self._events.create(correlated.event)

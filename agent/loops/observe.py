@@ -1,9 +1,11 @@
-"""From the host to facts: one look at everything a status depends on."""
+"""From the host to facts: what a status depends on, and whether there is something new to tell."""
+
+from dataclasses import replace
 
 from agent.core.config import Config
 from agent.core.eviction import NO_PRESSURE, observe, pressure
 from agent.core.facts import Facts
-from agent.core.model import Object
+from agent.core.model import HostSnapshot, Object
 from agent.loops.readiness import Readiness
 from agent.ports import Clock, Host
 
@@ -17,18 +19,22 @@ class Observer:
         self._readiness = readiness
         self._clock = clock
         self._pressure = NO_PRESSURE
+        self._seen: HostSnapshot | None = None
+
+    async def look(self) -> bool:
+        """Glance at the host; whether its pressure conditions or its size differ from the last look."""
+        before = self._tellable()
+        self._feel(await self._host.glance())
+        return self._tellable() != before
 
     async def facts(self, observed_status: Object) -> Facts:
-        """Everything that the next status depends on, read now."""
+        """Everything that the next status depends on."""
         host = await self._host.snapshot()
-        eviction = self._config.eviction
-        self._pressure = pressure(
-            self._pressure,
-            eviction.hard,
-            observe(host),
-            now_seconds=self._clock.monotonic(),
-            transition_seconds=eviction.transition_seconds,
-        )
+        if not self._config.eviction.as_kubelet:
+            self._feel(host)
+        elif self._seen:
+            host = _sized_as(self._seen, host)
+        self._seen = host
         return Facts(
             config=self._config,
             host=host,
@@ -37,3 +43,39 @@ class Observer:
             problems=self._readiness.problems,
             now=self._clock.now(),
         )
+
+    def _feel(self, host: HostSnapshot) -> None:
+        eviction = self._config.eviction
+        self._pressure = pressure(
+            self._pressure,
+            (*eviction.hard, *eviction.soft),
+            observe(host),
+            now_seconds=self._clock.monotonic(),
+            transition_seconds=eviction.transition_seconds,
+        )
+        if not eviction.as_kubelet:
+            self._seen = host
+
+    def _tellable(self) -> object:
+        return self._pressure.conditions, self._seen and _size(self._seen)
+
+
+def _size(host: HostSnapshot) -> dict[str, object]:
+    storage = host.nodefs.capacity_bytes if host.nodefs else None
+    return {
+        "cpu_millicores": host.cpu_millicores,
+        "memory_bytes": host.memory_bytes,
+        "hugepages_bytes": host.hugepages_bytes,
+        "storage": storage,
+    }
+
+
+def _sized_as(first: HostSnapshot, host: HostSnapshot) -> HostSnapshot:
+    """A kubelet reads the machine's size once."""
+    return replace(
+        host,
+        cpu_millicores=first.cpu_millicores,
+        memory_bytes=first.memory_bytes,
+        hugepages_bytes=first.hugepages_bytes,
+        nodefs=first.nodefs,
+    )

@@ -4,9 +4,9 @@ import logging
 import random
 
 from agent.core.config import Config
-from agent.core.events import status_events
+from agent.core.events import schedulable_events, status_events
 from agent.core.model import Object
-from agent.core.node import with_own_labels
+from agent.core.node import with_own_metadata
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
@@ -37,6 +37,7 @@ class StatusLoop:
         rand: Rand = random.random,
     ) -> None:
         self._config = config
+        self._name = config.node_name
         self._nodes = nodes
         self._observer = observer
         self._readiness = readiness
@@ -46,6 +47,7 @@ class StatusLoop:
         self._rand = rand
         self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
         self._pod_cidrs: list[str] = []
+        self._cordoned = False
 
     async def run(self) -> None:
         """Register, then report forever; a change of readiness does not wait for the next tick."""
@@ -67,22 +69,26 @@ class StatusLoop:
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
 
     async def _update(self) -> None:
-        node = await self._nodes.get(self._config.node_name)
+        node = await self._nodes.get(self._name)
         facts = await self._observer.facts(node.get("status", {}))
         desired = desired_status(facts)
         if desired.errors:
-            log.error(
-                "Failed to set some node status fields",
-                {"err": "; ".join(desired.errors), "node": facts.config.node_name},
-            )
-        patch = node_patch(node, {**with_own_labels(node, facts), "status": desired.status})
+            log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
+        patch = node_patch(node, {**with_own_metadata(node, facts), "status": desired.status})
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
         if changed or self._schedule.due(now_seconds):
-            await self._nodes.patch_status(self._config.node_name, patch)
+            await self._nodes.patch_status(self._name, patch)
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
-            for event in status_events(self._config.node_name, facts.observed, desired.status):
-                self._events.record(event)
+        self._tell(node, desired.status)
+
+    def _tell(self, node: Object, status: Object) -> None:
+        """Record what changed: an event is the difference between two states."""
+        cordoned = bool(node.get("spec", {}).get("unschedulable"))
+        events = schedulable_events(self._name, was_cordoned=self._cordoned, is_cordoned=cordoned)
+        self._cordoned = cordoned
+        for event in (*status_events(self._name, node.get("status", {}), status), *events):
+            self._events.record(event)
 
     def _pod_cidr_changed(self, node: Object) -> bool:
         """A pod CIDR seen for the first time counts as a change, as kubelet has it."""

@@ -83,7 +83,7 @@ async def test_a_created_node_has_a_uid_and_cannot_be_created_again(server, node
 
 async def test_a_status_patch_makes_the_node_what_was_desired(server, node_name):
     before = await server.nodes.create(node(node_name))
-    now = facts(observed=before["status"], host=host_snapshot(cpus=8), pressure=frozenset({"DiskPressure"}))
+    now = facts(observed=before["status"], host=host_snapshot(cpu_millicores=8000), pressure=frozenset({"DiskPressure"}))
     desired = desired_status(now).status
     await server.nodes.patch_status(node_name, node_patch(before, {**before, "status": desired}))
     after = await server.nodes.get(node_name)

@@ -1,10 +1,13 @@
+import asyncio
 import os
+from ipaddress import ip_address
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agent.adapters.host import LinuxHost
+from agent.core.config import Config, Resources
 from agent.core.model import DefaultRoute
 
 pytestmark = pytest.mark.anyio
@@ -24,6 +27,7 @@ TREE = {
     "etc/machine-id": "m4chine\n",
     "etc/os-release": 'NAME="X"\nPRETTY_NAME="X Linux 1"\n',
     "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n",
+    "sys/devices/system/cpu/online": "0-1,3\n",
 }
 CGROUP_V1 = {
     "sys/fs/cgroup/memory/memory.usage_in_bytes": "5000000\n",
@@ -33,11 +37,20 @@ CGROUP_V2 = {"sys/fs/cgroup/memory.stat": "anon 1000000\nfile 900000\ninactive_f
 MEM_TOTAL = 8000000 * 1024
 
 
-async def snapshot(root: Path, files):
+def write(root: Path, files):
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    return await LinuxHost(node_name="n1", root_dir=str(root), resolve=False, root=root).snapshot()
+
+
+def host_at(root, **settings):
+    settings = {"node_name": "n1", "node_ips": (ip_address("192.0.2.1"),), **settings}
+    return LinuxHost(Config(host_root=str(root), **settings))
+
+
+async def snapshot(root: Path, files, **settings):
+    write(root, files)
+    return await host_at(root, **settings).snapshot()
 
 
 async def test_the_machine_is_read_from_its_files(tmp_path):
@@ -45,6 +58,7 @@ async def test_the_machine_is_read_from_its_files(tmp_path):
     assert (host.memory_bytes, host.swap_bytes) == (MEM_TOTAL, 1000 * 1024)
     assert (host.pids_max, host.pids_used) == (30000, 345)
     assert host.hugepages_bytes == {2 * 2**20: 6 * 2**20}
+    assert (host.cpu_millicores, host.online_cpus) == (3000, {0, 1, 3})
     assert (host.machine_id, host.boot_id, host.os_image) == ("m4chine", "b00t", "X Linux 1")
 
 
@@ -79,22 +93,99 @@ async def test_an_os_without_a_pretty_name(tmp_path, content, image):
 
 
 async def test_storage_is_the_filesystem_that_would_hold_the_root_dir(tmp_path):
-    missing = tmp_path / "not" / "there"
-    host = await LinuxHost(node_name="n1", root_dir=str(missing), resolve=False).snapshot()
+    host = await host_at("/", root_dir=str(tmp_path / "not" / "there")).snapshot()
     stat = os.statvfs(tmp_path)
     assert host.nodefs.capacity_bytes == stat.f_frsize * stat.f_blocks
-    assert not missing.exists()
+    assert not (tmp_path / "not").exists()
 
 
 async def test_the_real_machine_agrees_with_psutil():
-    host = await LinuxHost(node_name="localhost", root_dir="/").snapshot()
+    host = await LinuxHost(Config(node_name="localhost", root_dir="/")).snapshot()
     assert host.memory_bytes == psutil.virtual_memory().total
-    assert host.cpus == psutil.cpu_count()
+    assert host.cpu_millicores == 1000 * psutil.cpu_count()
     assert 0 < host.memory_available_bytes < host.memory_bytes
     assert "127.0.0.1" in {str(ip) for interface in host.network.interfaces for ip in interface.addresses}
     assert "127.0.0.1" in {str(ip) for ip in host.network.node_name_addresses}
 
 
 async def test_a_name_that_nobody_knows_has_no_addresses():
-    host = await LinuxHost(node_name="no-such-name.invalid", root_dir="/").snapshot()
+    host = await LinuxHost(Config(node_name="no-such-name.invalid")).snapshot()
     assert host.network.node_name_addresses == ()
+
+
+V2_LIMITS = {
+    "proc/self/cgroup": "0::/box\n",
+    "sys/fs/cgroup/box/memory.max": "2000000\n",
+    "sys/fs/cgroup/box/memory.current": "900000\n",
+    "sys/fs/cgroup/box/memory.stat": "inactive_file 100000\n",
+    "sys/fs/cgroup/box/cpu.max": "150000 100000\n",
+}
+V1_LIMITS = {
+    "proc/self/cgroup": "3:cpu,cpuacct:/box\n2:memory:/box\n",
+    "sys/fs/cgroup/memory/box/memory.limit_in_bytes": "2000000\n",
+    "sys/fs/cgroup/memory/box/memory.usage_in_bytes": "900000\n",
+    "sys/fs/cgroup/memory/box/memory.stat": "total_inactive_file 100000\n",
+    "sys/fs/cgroup/cpu/box/cpu.cfs_quota_us": "150000\n",
+    "sys/fs/cgroup/cpu/box/cpu.cfs_period_us": "100000\n",
+}
+UNLIMITED = {
+    "sys/fs/cgroup/box/memory.max": "max\n",
+    "sys/fs/cgroup/box/cpu.max": "max 100000\n",
+    "sys/fs/cgroup/memory/box/memory.limit_in_bytes": "9223372036854771712\n",
+    "sys/fs/cgroup/cpu/box/cpu.cfs_quota_us": "-1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("limits", "root"), [(V2_LIMITS, CGROUP_V2), (V1_LIMITS, CGROUP_V1)], ids=["cgroup v2", "cgroup v1"]
+)
+async def test_a_containers_own_limits_can_be_told_instead(tmp_path, limits, root):
+    ours = Resources(from_cgroup=True)
+    host = await snapshot(tmp_path, TREE | root | limits, resources=ours)
+    assert (host.cpu_millicores, host.memory_bytes, host.memory_available_bytes) == (1500, 2000000, 1200000)
+    unlimited = {name: text for name, text in UNLIMITED.items() if name in limits}
+    host = await snapshot(tmp_path, unlimited, resources=ours)
+    assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
+    host = await snapshot(tmp_path, limits)
+    assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
+
+
+async def test_a_reading_that_fails_costs_itself_and_is_said_once(tmp_path, caplog):
+    write(tmp_path, TREE)
+    host = host_at(tmp_path)
+    first = await host.glance()
+    (tmp_path / "proc/loadavg").write_text("nonsense\n")
+    write(tmp_path, {"proc/meminfo": TREE["proc/meminfo"].replace("8000000", "9000000")})
+    later = [await host.glance() for _ in range(3)][-1]
+    assert later.pids_used == first.pids_used
+    assert later.memory_bytes == 9000000 * 1024
+    assert [record.args["sensor"] for record in caplog.records] == ["pids"]
+    write(tmp_path, TREE)
+    await host.glance()
+    assert (await host.glance()).memory_bytes == MEM_TOTAL
+
+
+async def test_a_reading_that_hangs_costs_its_deadline_once_and_the_last_value_stands(tmp_path, caplog):
+    write(tmp_path, TREE)
+    host = host_at(tmp_path)
+    first = await host.glance()
+    (tmp_path / "proc/loadavg").unlink()
+    os.mkfifo(tmp_path / "proc/loadavg")  # opening it blocks, as reading a dead disk does
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for _ in range(5):
+        assert (await host.glance()).pids_used == first.pids_used
+    assert loop.time() - began < 3
+    assert host.hangs
+    assert [record.msg for record in caplog.records] == ["Host does not answer, keeping its last values"]
+    (tmp_path / "proc/loadavg").write_text(TREE["proc/loadavg"])  # the reader gets its data
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        if not host.hangs:
+            break
+    assert not host.hangs
+
+
+async def test_a_machine_that_tells_nothing_is_a_machine_without_capacity(tmp_path):
+    host = await host_at(tmp_path).snapshot()
+    assert (host.cpu_millicores, host.memory_bytes, host.memory_available_bytes) == (0, 0, None)

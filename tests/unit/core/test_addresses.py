@@ -3,7 +3,7 @@ from ipaddress import ip_address
 import pytest
 
 from agent.core.addresses import addresses, parse_node_ips
-from agent.core.config import Config
+from agent.core.config import Config, Registration
 from agent.core.errors import ConfigError
 from agent.core.facts import FieldError
 from agent.core.model import DefaultRoute, Network
@@ -84,3 +84,25 @@ def test_a_given_address_must_be_one_of_this_host(node_ip):
 def test_node_ips_that_kubelet_refuses(text, message):
     with pytest.raises(ConfigError, match=message):
         parse_node_ips(text)
+
+
+def external(node_ip="", observed=None):
+    config = Config(
+        node_name="n1",
+        node_ips=parse_node_ips(node_ip),
+        registration=Registration(external_cloud_provider=True),
+    )
+    snapshot = host_snapshot(network=network())
+    return addresses(facts(config=config, host=snapshot, observed={"addresses": observed} if observed else {}))
+
+
+def test_with_an_external_cloud_only_the_hostname_is_told_until_an_address_is_given():
+    hostname = {"type": "Hostname", "address": "n1"}
+    internal = {"type": "InternalIP", "address": "192.0.2.10"}
+    assert external() == {"addresses": [hostname]}
+    assert external("192.0.2.10") == {"addresses": [internal, hostname]}
+    assert external("0.0.0.0") == {"addresses": [internal, hostname]}
+
+
+def test_addresses_of_a_cloud_controller_are_left_alone():
+    assert external("192.0.2.10", observed=[{"type": "ExternalIP", "address": "203.0.113.5"}]) == {}

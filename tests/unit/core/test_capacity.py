@@ -1,10 +1,19 @@
 import pytest
 
-from agent.core.capacity import allocatable, capacity, parse_reserved
+from agent.core.capacity import (
+    allocatable,
+    capacity,
+    check_reservations,
+    is_extended,
+    missing_capacity,
+    parse_cpu_list,
+    parse_reserved,
+)
 from agent.core.config import Config, Eviction, Resources
 from agent.core.errors import ConfigError
 from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
+from agent.core.quantity import Quantity
 from tests.fakes import GIB, facts, host_snapshot
 
 
@@ -79,3 +88,86 @@ def test_resources_that_others_put_on_the_node_stay():
 def test_a_wrong_reservation_is_named(pairs, message):
     with pytest.raises(ConfigError, match=message):
         parse_reserved("--kube-reserved", pairs)
+
+
+def quantities(**pairs):
+    return {name.replace("_", "-"): Quantity.parse(text) for name, text in pairs.items()}
+
+
+def test_the_worked_example_of_the_readme():
+    config = configured(
+        hard={"memory.available": "500Mi", "nodefs.available": "10%"},
+        overrides=quantities(cpu="16", memory="32Gi", ephemeral_storage="100Gi"),
+        kube_reserved=quantities(cpu="1", memory="2Gi", ephemeral_storage="1Gi"),
+        system_reserved=quantities(cpu="500m", memory="1Gi", ephemeral_storage="1Gi"),
+    )
+    left = allocatable(facts(config=config))["allocatable"]
+    assert left["cpu"] == "14500m"
+    assert left["memory"] == "29196Mi"  # 28.5 GiB
+    assert int(left["ephemeral-storage"]) == pytest.approx(88 * GIB, abs=200)  # 10 % is float32
+
+
+def test_made_to_measure_resources_replace_or_join_the_hosts():
+    config = configured(
+        overrides=quantities(cpu="32", memory="256Gi", pods="5"), extended={"nvidia.com/gpu": Quantity.parse("8")}
+    )
+    told = facts(config=config)
+    expected = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "5", "nvidia.com/gpu": "8"}
+    assert capacity(told)["capacity"] == expected
+    assert allocatable(told)["allocatable"] == expected
+
+
+def test_reserved_cpus_replace_the_cpu_of_both_reservations():
+    config = configured(
+        reserved_cpus="0-1", kube_reserved=quantities(cpu="3"), system_reserved=quantities(cpu="3", memory="1Gi")
+    )
+    left = allocatable(facts(config=config))["allocatable"]
+    assert (left["cpu"], left["memory"]) == ("2", "7Gi")
+
+
+def test_without_local_storage_isolation_there_is_no_ephemeral_storage():
+    told = facts(config=configured(local_storage=False))
+    assert "ephemeral-storage" not in capacity(told)["capacity"]
+    assert missing_capacity(told) == []
+
+
+def test_hard_thresholds_can_be_kept_off_allocatable():
+    config = configured(hard={"memory.available": "1Gi"}, ignore_eviction=True)
+    assert allocatable(facts(config=config))["allocatable"]["memory"] == "8Gi"
+
+
+def test_a_disk_that_cannot_be_read_is_missing_capacity():
+    assert missing_capacity(facts(host=host_snapshot(nodefs=None))) == ["ephemeral-storage"]
+
+
+def test_more_reserved_than_there_is_is_an_error_and_all_of_it_is_not():
+    check_reservations(configured(system_reserved=quantities(memory="8Gi")), host_snapshot())
+    with pytest.raises(ConfigError, match=r'Resource "memory" has a reservation of 9Gi but capacity of 8Gi'):
+        check_reservations(configured(system_reserved=quantities(memory="9Gi")), host_snapshot())
+
+
+def test_reserved_cpus_must_be_online():
+    check_reservations(configured(reserved_cpus="0-3"), host_snapshot())
+    with pytest.raises(ConfigError, match=r"reserved-cpus: 0,9 is not a subset of online-cpus: 0-3"):
+        check_reservations(configured(reserved_cpus="0,9"), host_snapshot())
+
+
+def test_cpu_lists_are_read_as_the_kernel_writes_them():
+    assert parse_cpu_list("0-2,8") == {0, 1, 2, 8}
+    assert parse_cpu_list("") == frozenset()
+    with pytest.raises(ConfigError, match="unable to parse reserved-cpus list"):
+        parse_cpu_list("a-b")
+
+
+@pytest.mark.parametrize(
+    ("name", "extended"),
+    [
+        ("nvidia.com/gpu", True),
+        ("cpu", False),
+        ("hugepages-2Mi", False),
+        ("x.kubernetes.io/y", False),
+        ("requests.a/b", False),
+    ],
+)
+def test_extended_resources_are_those_of_neither_kubernetes_nor_the_host(name, extended):
+    assert is_extended(name) is extended

@@ -1,5 +1,5 @@
 from agent.core.conditions import conditions
-from agent.core.events import NodeEvent, event_object, reboot_events, status_events
+from agent.core.events import NodeEvent, event_object, reboot_events, schedulable_events, status_events
 from tests.fakes import START, facts
 
 
@@ -34,3 +34,9 @@ def test_an_event_names_the_node_without_its_uid():
 def test_two_events_of_one_moment_have_different_names():
     names = {event_object("n1", NodeEvent("a", "b"), START, number)["metadata"]["name"] for number in (1, 2)}
     assert len(names) == 2
+
+
+def test_cordon_and_uncordon_are_told():
+    assert schedulable_events("n1", was_cordoned=False, is_cordoned=True)[0].reason == "NodeNotSchedulable"
+    assert schedulable_events("n1", was_cordoned=True, is_cordoned=False)[0].reason == "NodeSchedulable"
+    assert schedulable_events("n1", was_cordoned=True, is_cordoned=True) == []

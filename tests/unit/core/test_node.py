@@ -1,7 +1,12 @@
-from agent.core.config import Config, Registration
+from ipaddress import ip_address
+
+import pytest
+
+from agent.core.config import Config, Registration, Resources
 from agent.core.labels import Taint
-from agent.core.node import new_node, reconcile_patch, with_own_labels
-from tests.fakes import facts
+from agent.core.node import new_node, reconcile_patch, with_own_metadata
+from agent.core.quantity import Quantity
+from tests.fakes import facts, host_snapshot
 
 ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
@@ -50,7 +55,7 @@ def test_registration_mends_default_labels_and_the_annotation_and_nothing_else()
             "annotations": {"mine": "kept"},
         },
         "spec": {"taints": [{"key": "mine", "effect": "NoSchedule"}]},
-        "status": {"phase": "kept"},
+        "status": {"phase": "kept", "capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}},
     }
     fresh = registered(labels={"topology.kubernetes.io/zone": "z1", "ignored": "on-restart"})
     assert reconcile_patch(existing, fresh) == {
@@ -70,8 +75,67 @@ def test_registration_mends_default_labels_and_the_annotation_and_nothing_else()
 
 def test_two_labels_are_repaired_at_run_time():
     node = {"metadata": {"name": "n1", "labels": {"kubernetes.io/os": "plan9", "mine": "kept"}}}
-    assert with_own_labels(node, facts())["metadata"]["labels"] == {
+    assert with_own_metadata(node, facts())["metadata"]["labels"] == {
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "mine": "kept",
     }
+
+
+def existing(capacity, allocatable=None):
+    node = registered()
+    return {**node, "status": {**node["status"], "capacity": capacity, "allocatable": allocatable or capacity}}
+
+
+def test_a_node_without_capacity_gets_it_at_once():
+    bare = {"metadata": registered()["metadata"], "status": {}}
+    assert reconcile_patch(bare, registered())["status"]["capacity"]["cpu"] == "4"
+
+
+def test_extended_resources_that_nobody_speaks_for_become_zero():
+    patch = reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), registered())
+    assert patch == {"status": {"capacity": {"example.com/gpu": "0"}, "allocatable": {"example.com/gpu": "0"}}}
+
+
+def test_extended_resources_that_the_settings_name_do_not_flap():
+    config = Config(node_name="n1", resources=Resources(extended={"example.com/gpu": Quantity.parse("2")}))
+    fresh, _ = new_node(facts(config=config))
+    assert reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), fresh) == {}
+
+
+def test_page_sizes_that_are_gone_are_removed_and_new_ones_added():
+    fresh, _ = new_node(facts(host=host_snapshot(hugepages_bytes={2**30: 2**30})))
+    patch = reconcile_patch(existing({"cpu": "4", "hugepages-2Mi": "0"}), fresh)
+    assert patch["status"]["capacity"] == {"hugepages-1Gi": "1Gi", "hugepages-2Mi": None}
+
+
+@pytest.mark.parametrize(
+    ("external", "node_ips", "annotation"),
+    [
+        (True, ("192.0.2.10",), "192.0.2.10"),
+        (True, ("0.0.0.0",), None),
+        (True, (), None),
+        (False, ("192.0.2.10",), None),
+    ],
+)
+def test_a_cloud_controller_is_told_the_given_address(external, node_ips, annotation):
+    config = Config(
+        node_name="n1",
+        node_ips=tuple(ip_address(ip) for ip in node_ips),
+        registration=Registration(external_cloud_provider=external),
+    )
+    node, _ = new_node(facts(config=config))
+    assert node["metadata"]["annotations"].get("alpha.kubernetes.io/provided-node-ip") == annotation
+    tainted = {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}
+    assert node["spec"].get("taints", []) == ([tainted] if external else [])
+
+
+def test_a_stale_provided_ip_is_taken_off_at_run_time():
+    node = {"metadata": {"annotations": {"alpha.kubernetes.io/provided-node-ip": "1.2.3.4", "mine": "kept"}}}
+    assert with_own_metadata(node, facts())["metadata"]["annotations"] == {"mine": "kept"}
+
+
+def test_without_attach_detach_the_annotation_goes():
+    fresh = registered(controller_attach_detach=False)
+    assert ATTACH_DETACH not in fresh["metadata"]["annotations"]
+    assert reconcile_patch(registered(), fresh) == {"metadata": {"annotations": {ATTACH_DETACH: None}}}

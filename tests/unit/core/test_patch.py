@@ -31,7 +31,7 @@ def test_two_computations_within_a_second_differ_in_nothing():
 
 def test_a_changed_capacity_sends_that_resource_alone():
     before = desired_status(facts()).status
-    after = desired_status(facts(observed=before, host=host_snapshot(cpus=8))).status
+    after = desired_status(facts(observed=before, host=host_snapshot(cpu_millicores=8000))).status
     patch = node_patch(node(before), node(after))
     assert patch == {"status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}}}
     assert is_changed(patch)
@@ -64,6 +64,7 @@ def test_absent_and_empty_are_the_same():
 
 def test_a_patch_applied_gives_what_was_desired():
     before = desired_status(facts()).status
-    changes = {"host": host_snapshot(cpus=2, kernel_version="6.2"), "pressure": frozenset({"DiskPressure"})}
+    smaller = host_snapshot(cpu_millicores=2000, kernel_version="6.2")
+    changes = {"host": smaller, "pressure": frozenset({"DiskPressure"})}
     after = desired_status(facts(observed=before, now=START + timedelta(minutes=1), **changes)).status
     assert merged(node(before), node_patch(node(before), node(after))) == node(after)

@@ -59,6 +59,20 @@ async def test_an_event_that_the_server_refuses_is_dropped_at_once(loop, sent):
         assert sent.times("create") == [0]
 
 
+async def test_the_same_again_is_counted_on_the_first_and_made_anew_once_that_expired(loop, sent, clock):
+    async with running(loop):
+        for _ in range(2):
+            loop.record(STARTING)
+        await clock.advance(0)
+        (event,) = sent.objects.values()
+        assert event["count"] == 2
+        sent.objects.clear()
+        loop.record(STARTING)
+        await clock.advance(0)
+        (event,) = sent.objects.values()
+        assert event["count"] == 3
+
+
 def test_a_full_queue_drops_the_event_and_never_waits(loop, caplog):
     for _ in range(1001):
         loop.record(STARTING)

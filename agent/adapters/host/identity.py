@@ -1,0 +1,39 @@
+"""Who the machine is."""
+
+import platform
+
+from agent.adapters.host.files import HostFiles
+
+# Go's names of what uname(2) calls the machine
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "loongarch64": "loong64"}
+_MACHINE_ID = ("etc/machine-id", "var/lib/dbus/machine-id")
+_SYSTEM_UUID = (
+    "sys/class/dmi/id/product_uuid",
+    "proc/device-tree/system-id",
+    "proc/device-tree/vm,uuid",
+    "etc/machine-id",
+)
+
+
+def architecture() -> str:
+    """The machine's architecture in Go's spelling."""
+    return _ARCHITECTURES.get(platform.machine(), platform.machine())
+
+
+def identity(files: HostFiles) -> dict[str, str]:
+    """IDs, kernel and operating system, as fields of HostSnapshot."""
+    return {
+        "machine_id": files.first(_MACHINE_ID),
+        "system_uuid": files.first(_SYSTEM_UUID),
+        "boot_id": files.first(("proc/sys/kernel/random/boot_id",)),
+        "kernel_version": platform.release(),
+        "os_image": _os_image(files),
+    }
+
+
+def _os_image(files: HostFiles) -> str:
+    for name in ("etc/os-release", "usr/lib/os-release"):
+        if lines := files.lines(name):
+            pairs = dict(line.partition("=")[::2] for line in lines)
+            return pairs.get("PRETTY_NAME", "Linux").strip("\"'")
+    return "Unknown"

@@ -1,0 +1,58 @@
+"""The machine as a whole, read in full or at a glance."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent.adapters.host.cgroup import cgroup_limits
+from agent.adapters.host.files import HostFiles
+from agent.adapters.host.identity import architecture, identity
+from agent.adapters.host.machine import cpus, filesystem, memory, processes
+from agent.adapters.host.network import default_routes, interfaces, resolve
+from agent.adapters.host.probe import Probe
+from agent.core.config import Config
+from agent.core.model import HostSnapshot, Network
+
+
+class LinuxHost:
+    """Reads the machine it runs on; what blocks happens in threads, and within a deadline."""
+
+    def __init__(self, config: Config) -> None:
+        files = HostFiles(Path(config.host_root))
+        self._config = config
+        self._files = files
+        self._last = HostSnapshot(architecture=architecture())
+        self._kernel = Probe({"machine": self._machine, "pids": lambda: processes(files)})
+        self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}})
+        self._identity = Probe({"identity": lambda: identity(files), "network": self._network})
+
+    @property
+    def hangs(self) -> bool:
+        """Whether some reading has not come back: a thread that cannot be waited for."""
+        return any(probe.hangs for probe in (self._kernel, self._storage, self._identity))
+
+    async def glance(self) -> HostSnapshot:
+        """What may change from one second to the next; the rest as it was."""
+        values: dict[str, Any] = {**await self._kernel.read(), **await self._storage.read()}
+        self._last = replace(self._last, **values)
+        return self._last
+
+    async def snapshot(self) -> HostSnapshot:
+        """Everything."""
+        values = dict(await self._identity.read())
+        if self._needs_resolver:
+            network: Network = values.get("network", Network())
+            values["network"] = replace(network, node_name_addresses=await resolve(self._config.node_name))
+        self._last = replace(self._last, **values)
+        return await self.glance()
+
+    @property
+    def _needs_resolver(self) -> bool:
+        return all(ip.is_unspecified for ip in self._config.node_ips)
+
+    def _machine(self) -> dict[str, object]:
+        figures = cpus(self._files) | memory(self._files)
+        return cgroup_limits(self._files, figures) if self._config.resources.from_cgroup else figures
+
+    def _network(self) -> dict[str, object]:
+        return {"network": Network(interfaces=interfaces(), default_routes=default_routes(self._files))}

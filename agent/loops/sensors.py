@@ -1,0 +1,23 @@
+"""Look at the host often, so that pressure is told when it happens."""
+
+from agent.core.config import Eviction
+from agent.loops.observe import Observer
+from agent.loops.readiness import Readiness
+from agent.ports import Clock
+
+
+class SensorLoop:
+    """Wakes the status loop when the host's pressure or size changed."""
+
+    def __init__(self, *, eviction: Eviction, observer: Observer, readiness: Readiness, clock: Clock) -> None:
+        self._eviction = eviction
+        self._observer = observer
+        self._readiness = readiness
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Look forever."""
+        while True:
+            await self._clock.sleep(self._eviction.sensor_seconds)
+            if await self._observer.look() and not self._eviction.as_kubelet:
+                self._readiness.changed.set()
