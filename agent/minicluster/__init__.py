@@ -1,0 +1,6 @@
+"""The embedded cluster for `demo` and for tests: a Kubernetes API server in memory."""
+
+from agent.minicluster.cluster import MiniCluster
+from agent.minicluster.store import Store
+
+__all__ = ["MiniCluster", "Store"]

@@ -1,0 +1,99 @@
+"""Discovery: which groups, versions and resources there are, and the little OpenAPI that kubectl asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.minicluster.resource import Object, Resource
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.3+fake-kubelet",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "none",
+    "compiler": "none",
+    "platform": "in-memory",
+}
+
+
+def documents(resources: Sequence[Resource]) -> dict[str, Object]:
+    """Every document of discovery, by its path."""
+    versions = list(dict.fromkeys((one.group, one.version) for one in resources))
+    found: dict[str, Object] = {"/version": VERSION, "/api": _core(), "/apis": _groups(versions)}
+    index: dict[str, Object] = {}
+    for group, version in versions:
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        members = [one for one in resources if (one.group, one.version) == (group, version)]
+        found[path] = _resource_list(group, version, members)
+        if group:
+            found[f"/apis/{group}"] = _group(group, version) | {"kind": "APIGroup", "apiVersion": "v1"}
+        index[path.lstrip("/")] = {"serverRelativeURL": f"/openapi/v3{path}"}
+        found[f"/openapi/v3{path}"] = _openapi_v3(path, members)
+    found["/openapi/v3"] = {"paths": index}
+    found["/openapi/v2"] = {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}}
+    return found
+
+
+def _core() -> Object:
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+
+def _groups(versions: Sequence[tuple[str, str]]) -> Object:
+    groups = [_group(group, version) for group, version in versions if group]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def _group(group: str, version: str) -> Object:
+    served = {"groupVersion": f"{group}/{version}", "version": version}
+    return {"name": group, "versions": [served], "preferredVersion": served}
+
+
+def _resource_list(group: str, version: str, resources: Sequence[Resource]) -> Object:
+    group_version = f"{group}/{version}" if group else version
+    entries = [entry for resource in resources for entry in _entries(resource)]
+    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
+    return head | {"resources": sorted(entries, key=lambda entry: str(entry["name"]))}
+
+
+def _entries(resource: Resource) -> list[Object]:
+    """A resource and its subresources."""
+    entry: Object = {"name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced}
+    entry |= {"kind": resource.kind, "verbs": list(resource.verbs)}
+    for field, values in (("shortNames", resource.short_names), ("categories", resource.categories)):
+        if values:
+            entry[field] = list(values)
+    entries = [entry]
+    for name, verbs in resource.subresources.items():
+        kind = {"binding": "Binding", "eviction": "Eviction"}.get(name, resource.kind)
+        entries.append(
+            {
+                "name": f"{resource.plural}/{name}",
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": kind,
+                "verbs": list(verbs),
+            }
+        )
+    return entries
+
+
+def _info() -> Object:
+    return {"title": "fake-kubelet embedded cluster", "version": VERSION["gitVersion"]}
+
+
+def _openapi_v3(path: str, resources: Sequence[Resource]) -> Object:
+    """Just enough for kubectl to leave the check of fields to the server: PATCH takes `fieldValidation`."""
+    paths: dict[str, Any] = {}
+    for resource in resources:
+        home = f"{path}/namespaces/{{namespace}}" if resource.namespaced else path
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        validation = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
+        operation = {"parameters": [validation], "responses": {}, "x-kubernetes-group-version-kind": kind}
+        paths[f"{home}/{resource.plural}/{{name}}"] = {"patch": operation}
+    return {"openapi": "3.0.0", "info": _info(), "paths": paths, "components": {"schemas": {}}}

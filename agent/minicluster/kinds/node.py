@@ -1,0 +1,195 @@
+"""Nodes: what the API server defaults, checks and prints."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from agent.minicluster.clock import since
+from agent.minicluster.errors import Fault
+from agent.minicluster.kinds.columns import AGE, NAME
+from agent.minicluster.resource import STATUS_VERBS, Column, MergeKey, Object, Resource, Rules
+from agent.minicluster.validation import (
+    check_quantities,
+    check_time,
+    label_value_faults,
+    qualified_name_faults,
+    without_empty,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+NOT_READY = "node.kubernetes.io/not-ready"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_INTEGER_RESOURCES = {"pods"}
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
+def _empty_status() -> Object:
+    return {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")}
+
+
+def _decode(node: Object) -> None:
+    spec = node.setdefault("spec", {})
+    status = node["status"] = _empty_status() | node.get("status", {})
+    status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | status["nodeInfo"]
+    without_empty(spec, "taints", "podCIDRs", "podCIDR", "providerID", "unschedulable")
+    without_empty(status, "addresses", "conditions", "images", "declaredFeatures", "volumesInUse", "volumesAttached")
+    check_quantities(status.get("capacity"))
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+    check_quantities(status.get("allocatable"))
+    for condition in status.get("conditions", []):
+        check_time(condition.get("lastHeartbeatTime"))
+        check_time(condition.get("lastTransitionTime"))
+
+
+def _prepare_create(node: Object) -> None:
+    """What the TaintNodesByCondition admission plugin does."""
+    taints = node["spec"].setdefault("taints", [])
+    if not any(taint["key"] == NOT_READY and taint.get("effect") == "NoSchedule" for taint in taints):
+        taints.append({"key": NOT_READY, "effect": "NoSchedule"})
+
+
+def _validate(node: Object) -> list[Fault]:
+    status = node["status"]
+    faults = _taint_faults(node["spec"].get("taints", []))
+    for part in ("capacity", "allocatable"):
+        for name, value in (status.get(part) or {}).items():
+            faults += _amount_faults(f"status.{part}.{name}", name, str(value))
+    return faults + _feature_faults(status.get("declaredFeatures", []))
+
+
+def _amount_faults(field: str, name: str, value: str) -> list[Fault]:
+    if value.startswith("-"):
+        return [Fault.invalid(field, value, "must be greater than or equal to 0")]
+    if name in _INTEGER_RESOURCES and ("." in value or value.endswith("m")):
+        return [Fault.invalid(field, value, "must be an integer")]
+    return []
+
+
+def _feature_faults(features: list[str]) -> list[Fault]:
+    faults = []
+    for index, (one, following) in enumerate(pairwise(features), start=1):
+        field = f"status.declaredFeatures[{index}]"
+        if one == following:
+            faults.append(Fault.duplicate(field, following))
+        elif one > following:
+            faults.append(Fault.invalid(field, following, "list must be sorted alphabetically"))
+    return faults
+
+
+def _taint_faults(taints: list[Object]) -> list[Fault]:
+    faults: list[Fault] = []
+    seen = set()
+    for index, taint in enumerate(taints):
+        field = f"metadata.taints[{index}]"  # upstream reports them under metadata, not spec
+        faults += qualified_name_faults(f"{field}.key", taint.get("key", ""))
+        faults += label_value_faults(f"{field}.value", taint.get("value", ""))
+        effect = taint.get("effect", "")
+        if not effect:
+            faults.append(Fault.required(f"{field}.effect"))
+        elif effect not in _EFFECTS:
+            faults.append(Fault.unsupported(f"{field}.effect", effect, _EFFECTS))
+        if (taint.get("key"), effect) in seen:
+            faults.append(Fault.duplicate(field, _go_taint(taint), "taints must be unique by key and effect pair"))
+        seen.add((taint.get("key"), effect))
+    return faults
+
+
+def _go_taint(taint: Object) -> Object:
+    given = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": taint.get("effect", "")}
+    return given | {"TimeAdded": taint.get("timeAdded")}
+
+
+def _validate_update(new: Object, old: Object) -> list[Fault]:
+    faults = []
+    seen = set()
+    for index, address in enumerate(new["status"].get("addresses", [])):
+        one = (address.get("type", ""), address.get("address", ""))
+        if one in seen:
+            field = f"status.addresses[{index}]"
+            faults.append(Fault.duplicate(field, {"Type": one[0], "Address": one[1]}))
+        seen.add(one)
+    was, now = old["spec"], new["spec"]
+    for field, word in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+        if was.get(field) and was[field] != now.get(field):
+            faults.append(
+                Fault.forbidden(f"spec.{field}", f'node updates may not change {word} except from "" to valid')
+            )
+    return faults
+
+
+def _cells(node: Object, now: datetime) -> list[Any]:
+    info, labels = node["status"]["nodeInfo"], node["metadata"].get("labels", {})
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
+    roles |= {labels.get("kubernetes.io/role", "")}
+    kernel = info["kernelVersion"] or "<unknown>"
+    return [
+        node["metadata"]["name"],
+        _readiness(node),
+        ",".join(sorted(roles - {""})) or "<none>",
+        since(node["metadata"]["creationTimestamp"], now),
+        info["kubeletVersion"],
+        _address(node, "InternalIP"),
+        _address(node, "ExternalIP"),
+        info["osImage"] or "<unknown>",
+        f"{kernel} ({info['architecture']})" if info["architecture"] else kernel,
+        info["containerRuntimeVersion"] or "<unknown>",
+    ]
+
+
+def _readiness(node: Object) -> str:
+    ready = [one.get("status") for one in node["status"].get("conditions", []) if one.get("type") == "Ready"]
+    word = "Unknown" if not ready else "Ready" if ready[-1] == "True" else "NotReady"
+    return f"{word},SchedulingDisabled" if node["spec"].get("unschedulable") else word
+
+
+def _address(node: Object, kind: str) -> str:
+    found = (one["address"] for one in node["status"].get("addresses", []) if one.get("type") == kind)
+    return next(found, "<none>")
+
+
+NODES = Resource(
+    plural="nodes",
+    singular="node",
+    kind="Node",
+    namespaced=False,
+    short_names=("no",),
+    subresources={"status": STATUS_VERBS},
+    rules=Rules(decode=_decode, prepare_create=_prepare_create, validate=_validate, validate_update=_validate_update),
+    merge_keys={
+        ("status", "conditions"): MergeKey("type"),
+        ("status", "addresses"): MergeKey("type"),
+        ("spec", "podCIDRs"): MergeKey(),
+    },
+    field_labels={"spec.unschedulable": lambda node: str(bool(node["spec"].get("unschedulable"))).lower()},
+    generic_field_labels=False,
+    columns=(
+        NAME,
+        Column(name="Status", description="Whether the node is ready, and whether it takes new pods."),
+        Column(name="Roles", description="The node's roles, from its labels."),
+        AGE,
+        Column(name="Version", description="The version its kubelet reports."),
+        Column(name="Internal-IP", priority=1, description="The first address of type InternalIP."),
+        Column(name="External-IP", priority=1, description="The first address of type ExternalIP."),
+        Column(name="OS-Image", priority=1, description="The operating system its kubelet reports."),
+        Column(name="Kernel-Version", priority=1, description="The kernel its kubelet reports."),
+        Column(name="Container-Runtime", priority=1, description="The container runtime its kubelet reports."),
+    ),
+    cells=_cells,
+    bookmark={"spec": {}, "status": _empty_status()},
+)

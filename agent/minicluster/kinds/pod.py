@@ -1,0 +1,246 @@
+"""Pods: defaults, quality of service, and a deletion that waits for the node."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from agent.minicluster.clock import parse, since, timestamp
+from agent.minicluster.errors import Fault
+from agent.minicluster.kinds.columns import AGE, NAME
+from agent.minicluster.resource import STATUS_VERBS, Column, DeleteOptions, MergeKey, Object, Resource, Rules
+from agent.minicluster.validation import check_quantities, subdomain_faults
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_SPEC_DEFAULTS: Object = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "serviceAccountName": "default",
+    "serviceAccount": "default",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+    "priority": 0,
+    "enableServiceLinks": True,
+    "preemptionPolicy": "PreemptLowerPriority",
+}
+_CONTAINER_DEFAULTS: Object = {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_CHANGEABLE = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
+_TERMINAL = {"Succeeded", "Failed"}
+
+
+def _decode(pod: Object) -> None:
+    spec = pod.setdefault("spec", {})
+    for field, value in _SPEC_DEFAULTS.items():
+        spec.setdefault(field, value)
+    for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
+        for field, value in _CONTAINER_DEFAULTS.items():
+            container.setdefault(field, value)
+        tag = container.get("image", "").rpartition("/")[2].partition(":")[2]
+        container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
+        check_quantities(container["resources"].get("requests"))
+        check_quantities(container["resources"].get("limits"))
+    status = pod.setdefault("status", {})
+    for condition in status.get("conditions") or []:
+        condition.setdefault("lastProbeTime", None)  # upstream writes the null
+
+
+def _prepare_create(pod: Object) -> None:
+    pod["metadata"]["generation"] = 1
+    pod["status"] = {"phase": "Pending", "qosClass": _quality(pod["spec"])}
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(one, key) for one in tolerations):
+            wait = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations.append(wait)
+
+
+def _tolerates(toleration: Object, key: str) -> bool:
+    return (toleration.get("key", key), toleration.get("effect", "NoExecute")) == (key, "NoExecute")
+
+
+def _quality(spec: Object) -> str:
+    containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
+    amounts = [(one["resources"].get("requests") or {}, one["resources"].get("limits") or {}) for one in containers]
+    if not any(requests or limits for requests, limits in amounts):
+        return "BestEffort"
+    for requests, limits in amounts:
+        if any(name not in limits or requests.get(name, limits[name]) != limits[name] for name in ("cpu", "memory")):
+            return "Burstable"
+    return "Guaranteed"
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    new["status"] = old["status"]
+    if new["spec"] != old["spec"]:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _prepare_status(new: Object, old: Object) -> None:
+    new["spec"] = old["spec"]
+    new["status"].setdefault("qosClass", old["status"].get("qosClass"))
+    new["metadata"].pop("ownerReferences", None)
+    if "ownerReferences" in old["metadata"]:
+        new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+
+
+def _validate(pod: Object) -> list[Fault]:
+    spec = pod["spec"]
+    if not spec.get("containers"):
+        return [Fault.required("spec.containers")]
+    faults = subdomain_faults("spec.nodeName", spec["nodeName"]) if spec.get("nodeName") else []
+    for index, container in enumerate(spec["containers"]):
+        faults += [Fault.required(f"spec.containers[{index}].{f}") for f in ("name", "image") if not container.get(f)]
+    return faults
+
+
+def _validate_update(new: Object, old: Object) -> list[Fault]:
+    if _frozen(new["spec"]) == _frozen(old["spec"]):
+        return []
+    allowed = (
+        "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
+        "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
+        "was previously negative)"
+    )
+    return [Fault.forbidden("spec", f"pod updates may not change fields other than {allowed}")]
+
+
+def _frozen(spec: Object) -> Object:
+    """The part of a pod's spec that no update may touch."""
+    frozen = {field: value for field, value in spec.items() if field not in _CHANGEABLE}
+    for field in ("containers", "initContainers"):
+        frozen[field] = [one | {"image": ""} for one in spec.get(field, [])]
+    return frozen
+
+
+def _soften_delete(pod: Object, options: DeleteOptions, now: datetime) -> Object | None:
+    """A pod that a node may be running goes when its node says so: with a grace period of 0."""
+    metadata, grace = pod["metadata"], options.grace_period_seconds
+    asked = pod["spec"]["terminationGracePeriodSeconds"] if grace is None else 1 if grace < 0 else grace
+    if not pod["spec"].get("nodeName") or pod["status"]["phase"] in _TERMINAL:
+        asked = 0
+    if "deletionTimestamp" in metadata:
+        return _sooner(pod, metadata["deletionGracePeriodSeconds"], grace, now)
+    if asked == 0:
+        return None
+    marks = {"deletionTimestamp": timestamp(now + timedelta(seconds=asked)), "deletionGracePeriodSeconds": asked}
+    return pod | {"metadata": metadata | marks | {"generation": metadata.get("generation", 0) + 1}}
+
+
+def _sooner(pod: Object, before: int, grace: int | None, now: datetime) -> Object | None:
+    """A second delete may only shorten the wait."""
+    if grace == 0 or before == 0:
+        return None
+    if grace is None or grace >= before:
+        return pod
+    started = (parse(pod["metadata"]["deletionTimestamp"]) or now) - timedelta(seconds=before)
+    until = max(started + timedelta(seconds=grace), now)
+    marks = {"deletionTimestamp": timestamp(until), "deletionGracePeriodSeconds": max(grace, 1)}
+    return pod | {"metadata": pod["metadata"] | marks}
+
+
+def bound(pod: Object, node_name: str, now: datetime) -> Object:
+    """The pod, assigned to a node."""
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
+    others = [one for one in pod["status"].get("conditions") or [] if one["type"] != "PodScheduled"]
+    return pod | {
+        "spec": pod["spec"] | {"nodeName": node_name},
+        "status": pod["status"] | {"conditions": [*others, scheduled]},
+    }
+
+
+def _cells(pod: Object, now: datetime) -> list[Any]:
+    metadata, spec, status = pod["metadata"], pod["spec"], pod["status"]
+    statuses = status.get("containerStatuses") or []
+    ready = sum(bool(one.get("ready")) for one in statuses)
+    return [
+        metadata["name"],
+        f"{ready}/{len(spec['containers'])}",
+        _summary(pod),
+        str(sum(one.get("restartCount", 0) for one in statuses)),
+        since(metadata["creationTimestamp"], now),
+        status.get("podIP") or "<none>",
+        spec.get("nodeName") or "<none>",
+        status.get("nominatedNodeName") or "<none>",
+        "<none>",
+    ]
+
+
+def _summary(pod: Object) -> str:
+    """The word kubectl shows as STATUS."""
+    status = pod["status"]
+    if "deletionTimestamp" in pod["metadata"] and status.get("phase") not in _TERMINAL:
+        return "Terminating"
+    for container in status.get("containerStatuses") or []:
+        for state in ("waiting", "terminated"):
+            reason = (container.get("state", {}).get(state) or {}).get("reason")
+            if reason:
+                return str(reason)
+    return str(status.get("reason") or status.get("phase", ""))
+
+
+_CONTAINER_KEYS = {"ports": "containerPort", "env": "name", "volumeMounts": "mountPath", "volumeDevices": "devicePath"}
+_SPEC_KEYS = {
+    "volumes": "name",
+    "imagePullSecrets": "name",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+    "schedulingGates": "name",
+    "resourceClaims": "name",
+}
+_STATUS_KEYS = {"conditions": "type", "podIPs": "ip", "hostIPs": "ip", "resourceClaimStatuses": "name"}
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+PODS = Resource(
+    plural="pods",
+    singular="pod",
+    kind="Pod",
+    namespaced=True,
+    short_names=("po",),
+    categories=("all",),
+    subresources={"status": STATUS_VERBS, "binding": ("create",), "eviction": ("create",)},
+    rules=Rules(
+        decode=_decode,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        subresources={"status": _prepare_status},
+        validate=_validate,
+        validate_update=_validate_update,
+        soften_delete=_soften_delete,
+        returns_deleted=True,
+    ),
+    merge_keys={("spec", field): MergeKey(key) for field, key in _SPEC_KEYS.items()}
+    | {("status", field): MergeKey(key) for field, key in _STATUS_KEYS.items()}
+    | {("spec", field): MergeKey("name") for field in _CONTAINERS}
+    | {("spec", field, part): MergeKey(key) for field in _CONTAINERS for part, key in _CONTAINER_KEYS.items()},
+    field_labels={
+        "spec.nodeName": lambda pod: str(pod["spec"].get("nodeName", "")),
+        "spec.restartPolicy": lambda pod: str(pod["spec"].get("restartPolicy", "")),
+        "spec.schedulerName": lambda pod: str(pod["spec"].get("schedulerName", "")),
+        "spec.serviceAccountName": lambda pod: str(pod["spec"].get("serviceAccountName", "")),
+        "spec.hostNetwork": lambda pod: str(bool(pod["spec"].get("hostNetwork"))).lower(),
+        "status.phase": lambda pod: str(pod["status"].get("phase", "")),
+        "status.podIP": lambda pod: str(pod["status"].get("podIP", "")),
+        "status.nominatedNodeName": lambda pod: str(pod["status"].get("nominatedNodeName", "")),
+    },
+    generic_field_labels=False,
+    columns=(
+        NAME,
+        Column(name="Ready", description="How many of its containers are ready."),
+        Column(name="Status", description="How its containers are doing, in one word."),
+        Column(name="Restarts", description="How often its containers were restarted."),
+        AGE,
+        Column(name="IP", priority=1, description="Its first address."),
+        Column(name="Node", priority=1, description="The node it is bound to."),
+        Column(name="Nominated Node", priority=1, description="The node that is being made free for it."),
+        Column(name="Readiness Gates", priority=1, description="Further conditions of its readiness."),
+    ),
+    cells=_cells,
+    bookmark={"spec": {"containers": None}, "status": {}},
+)

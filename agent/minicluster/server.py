@@ -1,0 +1,270 @@
+"""The HTTP face: verbs and paths onto the registry, answers in JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from agent.minicluster import errors
+from agent.minicluster.discovery import documents
+from agent.minicluster.errors import ApiError
+from agent.minicluster.kinds.pod import PODS, bound
+from agent.minicluster.kinds.review import TOKEN_REVIEWS, token_status
+from agent.minicluster.objects import check_type
+from agent.minicluster.requests import ResourceTable, Target, check_timeout, flag, list_options
+from agent.minicluster.resource import DeleteOptions, Object, Resource
+from agent.minicluster.views import View, negotiate, shown, shown_list
+from agent.minicluster.watching import Watch, in_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from agent.minicluster.registry import Registry
+    from agent.minicluster.requests import ListOptions
+
+MAX_BODY_BYTES = 3 * 1024 * 1024
+_HEALTH_PATHS = {"/healthz", "/livez", "/readyz"}
+_BODY_TYPES = {"application/json", "application/octet-stream", ""}
+
+
+class ApiServer:
+    """Answers HTTP requests from the registry."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        resources: tuple[Resource, ...],
+        now: Callable[[], datetime],
+        usernames: Mapping[str, str],
+    ) -> None:
+        self._registry = registry
+        self._resources = ResourceTable(resources)
+        self._now = now
+        self._usernames = dict(usernames)
+        self._documents = documents(resources)
+
+    def application(self) -> web.Application:
+        """The aiohttp application that answers all paths."""
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.router.add_route("*", "/{path:.*}", self.handle)
+        return app
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request; refusals become Status objects."""
+        try:
+            return await self._route(request)
+        except ApiError as error:
+            return _json(error.body(), error.code)
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        path = request.path.rstrip("/")
+        if path in _HEALTH_PATHS or path.startswith(("/livez/", "/readyz/")):
+            return web.Response(text="ok")
+        if path in self._documents:
+            return _json(self._documents[path])
+        parts = path.split("/")
+        known = f"/{parts[1]}/{parts[2]}" if len(parts) > 3 else ""
+        if known != "/api/v1" and known not in self._documents:
+            return web.Response(status=404, text="404 page not found\n")
+        if len(parts) < 4 or (parts[1] == "apis" and len(parts) < 5):
+            raise errors.no_such_path()
+        check_timeout(request.query)
+        return await self._verb(request, self._resources.target(path))
+
+    async def _verb(self, request: web.Request, target: Target) -> web.StreamResponse:
+        view = negotiate(request.headers.get("Accept", ""), request.query.get("includeObject", ""))
+        resource, verb = target.resource, _verb_of(request.method, target)
+        allowed = resource.subresources[target.subresource] if target.subresource else resource.verbs
+        if verb not in allowed:
+            raise errors.method_not_allowed()
+        if verb == "list":
+            return await self._list(request, target, view)
+        if verb == "get":
+            found = self._registry.get(resource, target.namespace, target.name)
+            return self._shown(resource, found, view)
+        if verb == "deletecollection":
+            return self._delete_collection(request, target, view)
+        if resource.answer and request.content_type not in _BODY_TYPES:
+            return _json(self._answer(resource, {}), 201)  # kubectl asks in protobuf; the answer is the same for all
+        body = await _body(request, optional=verb == "delete", patch=verb == "patch")
+        return self._write(verb, target, body, request, view)
+
+    def _write(self, verb: str, target: Target, body: Any, request: web.Request, view: View) -> web.Response:
+        resource, dry_run = target.resource, "dryRun" in request.query
+        place = (resource, target.namespace)
+        if verb == "delete":
+            return self._delete(target, _delete_options(body, request.query), view)
+        if verb == "patch":
+            obj = self._registry.patch(
+                *place, target.name, body, request.content_type, subresource=target.subresource, dry_run=dry_run
+            )
+            return self._shown(resource, obj, view)
+        if verb == "create" and target.subresource:
+            return self._pod_action(target, body)
+        check_type(resource, body)
+        if verb == "update":
+            obj, created = self._registry.replace(
+                *place, target.name, body, subresource=target.subresource, dry_run=dry_run
+            )
+            return self._shown(resource, obj, view, 201 if created else 200)
+        if resource.answer:
+            return _json(self._answer(resource, body), 201)
+        return self._shown(resource, self._registry.create(*place, body, dry_run=dry_run), view, 201)
+
+    def _answer(self, resource: Resource, body: Object) -> Object:
+        """A review with its answer."""
+        head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
+        if resource is TOKEN_REVIEWS:
+            return head | body | {"status": token_status(body, self._usernames)}
+        return head | (resource.answer(body) if resource.answer else body)
+
+    def _pod_action(self, target: Target, body: Any) -> web.Response:
+        """Bind a pod to a node, or evict it."""
+        pod = self._registry.get(PODS, target.namespace, target.name)
+        if target.subresource == "binding":
+            node_name = pod["spec"].get("nodeName")
+            if node_name:
+                raise errors.conflict(PODS, target.name, f'pod {target.name} is already assigned to node "{node_name}"')
+            self._registry.store.put(PODS.stored_as, bound(pod, body["target"]["name"], self._now()))
+        else:
+            options = _delete_options((body or {}).get("deleteOptions"), {})
+            self._registry.delete(PODS, target.namespace, target.name, options)
+        return _json(_success(), 201)
+
+    def _delete(self, target: Target, options: DeleteOptions, view: View) -> web.Response:
+        resource = target.resource
+        obj, gone = self._registry.delete(resource, target.namespace, target.name, options)
+        if not gone or resource.rules.returns_deleted:
+            return self._shown(resource, obj, view)
+        named = errors.details(target.name, resource.group, resource.plural)
+        return _json(_success() | {"details": named | {"uid": obj["metadata"]["uid"]}})
+
+    def _delete_collection(self, request: web.Request, target: Target, view: View) -> web.Response:
+        resource = target.resource
+        options = list_options(request.query, resource)
+        deleted = []
+        for obj in self._selected(target, options):
+            metadata = obj["metadata"]
+            deleted.append(self._registry.delete(resource, metadata.get("namespace", ""), metadata["name"])[0])
+        metadata = {"resourceVersion": str(self._registry.store.resource_version)}
+        return _json(shown_list(resource, deleted, metadata, view, self._now()))
+
+    async def _list(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
+        options = list_options(request.query, target.resource)
+        if options.watch:
+            return await self._watch(request, target, options, view)
+        current = self._registry.store.resource_version
+        if options.version is not None and options.version > current:
+            raise errors.version_too_large(options.version, current)
+        items = self._selected(target, options)
+        items, metadata = _page(items, options, current)
+        return _json(shown_list(target.resource, items, metadata, view, self._now()))
+
+    def _selected(self, target: Target, options: ListOptions) -> list[Object]:
+        objects = self._registry.store.list(target.resource.stored_as, target.namespace)
+        matches = in_namespace(target.namespace, options.matches)
+        return [obj for obj in objects if matches(obj)]
+
+    async def _watch(
+        self, request: web.Request, target: Target, options: ListOptions, view: View
+    ) -> web.StreamResponse:
+        watch = Watch(
+            store=self._registry.store,
+            resource=target.resource,
+            namespace=target.namespace,
+            options=options,
+            view=view,
+            now=self._now,
+        )
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        async for chunk in watch.lines():
+            await response.write(chunk)
+        return response
+
+    def _shown(self, resource: Resource, obj: Object, view: View, status: int = 200) -> web.Response:
+        return _json(shown(resource, obj, view, self._now()), status)
+
+
+def _verb_of(method: str, target: Target) -> str:
+    """The API's verb for an HTTP method on a collection or an object."""
+    if target.name:
+        verbs = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+        if target.subresource:
+            verbs["POST"] = "create"
+    else:
+        if target.resource.namespaced and not target.namespace and method not in {"GET", "HEAD"}:
+            raise errors.method_not_allowed()
+        verbs = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+    if method not in verbs:
+        raise errors.method_not_allowed()
+    return verbs[method]
+
+
+async def _body(request: web.Request, *, optional: bool, patch: bool) -> Any:
+    if not patch and request.content_type not in _BODY_TYPES:
+        accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+        message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        raise ApiError(415, "UnsupportedMediaType", message)
+    raw = await request.read()
+    if not raw and optional:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        what = "error decoding patch" if patch else "the object provided is unrecognized"
+        raise errors.bad_request(f"{what}: json parse error: {error}") from error
+
+
+def _delete_options(body: Any, query: Mapping[str, str]) -> DeleteOptions:
+    given = body or {}
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    return DeleteOptions(
+        grace_period_seconds=None if grace is None else int(grace),
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run="dryRun" in query or bool(given.get("dryRun")) or flag(query, "dryRun"),
+    )
+
+
+def _page(items: Sequence[Object], options: ListOptions, current: int) -> tuple[list[Object], Object]:
+    """One page of a list, and the list's metadata; a token names the last object of the page before."""
+    metadata: Object = {"resourceVersion": str(current)}
+    left = list(items)
+    if options.continue_token:
+        after = _decode_token(options.continue_token)
+        left = [obj for obj in left if _place(obj) > after]
+    if not options.limit or len(left) <= options.limit:
+        return left, metadata
+    page, rest = left[: options.limit], left[options.limit :]
+    metadata["continue"] = base64.urlsafe_b64encode("\0".join(_place(page[-1])).encode()).decode()
+    if not options.selective:
+        metadata["remainingItemCount"] = len(rest)
+    return page, metadata
+
+
+def _place(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _decode_token(token: str) -> tuple[str, str]:
+    try:
+        namespace, _, name = base64.urlsafe_b64decode(token).decode().partition("\0")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise errors.bad_request("continue key is not valid") from error
+    return namespace, name
+
+
+def _success() -> Object:
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def _json(obj: Object, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(obj) + b"\n", status=status, content_type="application/json")
