@@ -8,9 +8,14 @@ _TERM = re.compile(r"(\d*)(?:\.(\d*))?([a-zµμ]+)")
 
 def parse_seconds(text: str) -> float:
     """Read a Go duration as seconds; ValueError with Go's words where it is none."""
+    return parse_nanos(text) / 10**9
+
+
+def parse_nanos(text: str) -> int:
+    """Read a Go duration exactly, as nanoseconds."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
-        return 0.0
+        return 0
     total, position = 0, 0
     while position < len(rest):
         term = _TERM.match(rest, position)
@@ -24,13 +29,17 @@ def parse_seconds(text: str) -> float:
     if not rest or position < len(rest):
         trailing = re.fullmatch(r"\d+(\.\d*)?|\.\d+", rest[position:])
         raise ValueError(f'time: {"missing unit in" if trailing else "invalid"} duration "{text}"')
-    return sign * total / 10**9
+    return sign * total
 
 
 def format_seconds(seconds: float) -> str:
     """Print seconds as Go prints a duration: `200ms`, `7s`, `1m30s`."""
-    nanos = round(abs(seconds) * 10**9)
-    sign = "-" if seconds < 0 else ""
+    return format_nanos(round(seconds * 10**9))
+
+
+def format_nanos(duration: int) -> str:
+    """Print nanoseconds as Go prints a duration."""
+    nanos, sign = abs(duration), "-" if duration < 0 else ""
     if nanos == 0:
         return "0s"
     for unit, name in ((10**3, "ns"), (10**6, "µs"), (10**9, "ms")):

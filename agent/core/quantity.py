@@ -8,6 +8,7 @@ from typing import Self
 
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
+_MAX_EXPONENT = 99  # Go has no such limit, and would compute for a long time
 _NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([A-Za-z]*)([+-]?\d*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -38,12 +39,13 @@ class Quantity:
     def parse(cls, text: str) -> Self:
         """Read a quantity as apimachinery's resource.ParseQuantity does, rounding up to a billionth."""
         match = _NUMBER.fullmatch(text)
-        if not match or not (match[2] or match[3]):
+        if not match or not text:
             raise QuantityError(
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
             )
         factor, form = _suffix(match[4], match[5])
-        amount = Fraction(int(match[2] + (match[3] or "")), 10 ** len(match[3] or "")) * factor
+        digits = match[2] + (match[3] or "")  # none at all is 0 for Go
+        amount = Fraction(int(digits or 0), 10 ** len(match[3] or "")) * factor
         nano = -(-amount.numerator * _NANO // amount.denominator)
         if form is Format.BINARY_SI:
             nano = min(nano, _MAX_INT64 * _NANO)
@@ -101,7 +103,7 @@ def same_amount(left: str, right: str) -> bool:
 
 
 def _suffix(letters: str, exponent: str) -> tuple[Fraction, Format]:
-    if letters in {"e", "E"} and exponent not in {"", "+", "-"}:
+    if letters in {"e", "E"} and exponent not in {"", "+", "-"} and abs(int(exponent)) <= _MAX_EXPONENT:
         return Fraction(10) ** int(exponent), Format.DECIMAL_EXPONENT
     if not exponent and letters in _BINARY:
         return Fraction(2 ** _BINARY[letters]), Format.BINARY_SI

@@ -20,6 +20,7 @@ from tests.cluster.process import leash
 MODULE = Path(__file__).parent
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "kubectl")
 KUBELET = ("kubelet", "fakecri")
+OWN = ("fakecri", "oracle")  # programs of this module
 COMMAND = "python -m tests.cluster.build"
 
 
@@ -48,7 +49,7 @@ def require(directory: Path, *names: str) -> None:
 def cache_directory() -> Path:
     """Where this version of the binaries is kept, outside the checkout."""
     digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum", "fakecri/main.go"):
+    for name in ("go.mod", "go.sum", *(f"{program}/main.go" for program in OWN)):
         digest.update((MODULE / name).read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "fake-kubelet" / "control-plane" / digest.hexdigest()[:16]
@@ -75,7 +76,7 @@ def _build_once(target: Path) -> None:
         partial.mkdir()
         _go_install(partial)
         (partial / "server").rename(partial / "etcd")
-        require(partial, *CONTROL_PLANE, *KUBELET)
+        require(partial, *CONTROL_PLANE, *KUBELET, *OWN)
         partial.rename(target)
 
 
@@ -98,7 +99,8 @@ def _go_install(target: Path) -> None:
     log = target / "build.log"
     with log.open("w") as output:
         # On the leash, or a build that outlives us would write into the directory of the next one.
-        command = [*leash(), "go", "install", "-trimpath", "-ldflags", _ldflags(version), "tool", "./fakecri"]
+        packages = ["tool", *(f"./{program}" for program in OWN)]
+        command = [*leash(), "go", "install", "-trimpath", "-ldflags", _ldflags(version), *packages]
         build = subprocess.Popen(command, cwd=MODULE, env=_environment(target), stdout=output, stderr=output)
     try:
         _watch(build, target)

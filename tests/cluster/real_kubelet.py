@@ -45,12 +45,13 @@ class RealKubelet:
         *,
         flags: Sequence[str] = (),
         config: Mapping[str, Any] | None = None,
+        flags_only: bool = False,
         kubeconfig: Path | None = None,
     ) -> None:
         self.node_name, self.directory = node_name, directory
         self.port, self.healthz_port = free_ports(2)
         self._control_plane, self._kubeconfig = control_plane, kubeconfig
-        self._flags, self._config = list(flags), dict(config or {})
+        self._flags, self._config, self._flags_only = list(flags), dict(config or {}), flags_only
         self.fakecri = Process("fakecri", self._in_new_namespace(), log=directory / "fakecri.log")
         self.process = Process("kubelet", [], log=directory / "kubelet.log")
 
@@ -70,6 +71,11 @@ class RealKubelet:
     def root_dir(self) -> Path:
         """The kubelet's --root-dir, whose filesystem is nodefs."""
         return self.directory / "root"
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command line after `kubelet`."""
+        return [*self._own_flags(), *self._flags]
 
     def prepare(self) -> None:
         """Everything but the kubelet itself: files, and the runtime it needs."""
@@ -123,12 +129,12 @@ class RealKubelet:
         return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script]
 
     def _in_namespace_of_fakecri(self) -> list[str]:
-        kubelet = [str(self._control_plane.bin / "kubelet"), *self._own_flags(), *self._flags]
+        kubelet = [str(self._control_plane.bin / "kubelet"), *self.arguments]
         return ["nsenter", f"--mount=/proc/{self.fakecri.pid}/ns/mnt", "--", *kubelet]
 
     def _own_flags(self) -> list[str]:
         return [
-            f"--config={self._config_file}",
+            *(self._needed_flags() if self._flags_only else [f"--config={self._config_file}"]),
             f"--kubeconfig={self.directory / 'kubeconfig'}",
             f"--hostname-override={self.node_name}",
             f"--root-dir={self.root_dir}",
@@ -153,3 +159,19 @@ class RealKubelet:
             "failSwapOn": False,
             "makeIPTablesUtilChains": False,
         } | self._config
+
+    def _needed_flags(self) -> list[str]:
+        """The same as flags, for a kubelet without a config file."""
+        return [
+            "--address=127.0.0.1",
+            f"--port={self.port}",
+            f"--healthz-port={self.healthz_port}",
+            "--read-only-port=0",
+            f"--container-runtime-endpoint=unix://{self._socket}",
+            f"--volume-plugin-dir={self.directory / 'volume-plugins'}",
+            "--fail-cgroupv1=false",
+            "--cgroups-per-qos=false",
+            "--enforce-node-allocatable=",
+            "--fail-swap-on=false",
+            "--make-iptables-util-chains=false",
+        ]

@@ -1,0 +1,36 @@
+"""Two sets of Kubernetes objects compared field by field, with a list of what may differ."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ALLOWED = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
+
+
+def differences(kubelet: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """One line for each field that differs and may not."""
+    theirs_flat, ours_flat = dict(_flat(kubelet)), dict(_flat(ours))
+    lines = []
+    for path in sorted(theirs_flat.keys() | ours_flat.keys()):
+        left, right = theirs_flat.get(path, "(absent)"), ours_flat.get(path, "(absent)")
+        if left != right and not _allowed(path):
+            lines.append(f"{path}: kubelet {left!r}, fake-kubelet {right!r}")
+    return lines
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, child in value.items():
+            yield from _flat(child, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for index, child in enumerate(value):
+            yield from _flat(child, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def _allowed(path: str) -> bool:
+    return any(re.fullmatch(entry["path"], path) for entry in ALLOWED)
