@@ -10,7 +10,6 @@ from tests.cluster.waiting import eventually
 _NOT_READY = "node.kubernetes.io/not-ready"
 # Written at other moments, not by the kubelet, or of no meaning for a comparison
 _EVENT_FIELDS = (
-    "reason",
     "type",
     "message",
     "source",
@@ -49,7 +48,7 @@ def _settled(control_plane: ControlPlane, node_name: str) -> dict[str, Any] | No
     return node if conditions.get("Ready") == "True" and not tainted and initialised and assigned else None
 
 
-def _quiet_events(control_plane: ControlPlane, node_name: str) -> list[dict[str, Any]] | None:
+def _quiet_events(control_plane: ControlPlane, node_name: str) -> dict[str, dict[str, Any]] | None:
     """The events, once no more come: their delivery has a queue of its own."""
     before = _events(control_plane, node_name)
     time.sleep(0.5)
@@ -57,9 +56,9 @@ def _quiet_events(control_plane: ControlPlane, node_name: str) -> list[dict[str,
     return after if before == after else None
 
 
-def _events(control_plane: ControlPlane, node_name: str) -> list[dict[str, Any]]:
-    """What the kubelet told, in the order of the alphabet."""
+def _events(control_plane: ControlPlane, node_name: str) -> dict[str, dict[str, Any]]:
+    """What the kubelet told, by reason."""
     selector = f"involvedObject.name={node_name}"
     found = json.loads(control_plane.kubectl("get", "events", "--field-selector", selector, "--output=json"))["items"]
     ours = [event for event in found if event["source"].get("component") == "kubelet"]
-    return sorted(({name: event.get(name) for name in _EVENT_FIELDS} for event in ours), key=json.dumps)
+    return {event["reason"]: {name: event.get(name) for name in _EVENT_FIELDS} for event in ours}

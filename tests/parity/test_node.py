@@ -1,7 +1,8 @@
 """fake-kubelet beside a real kubelet: the same command line gives the same Node, CSINode, Lease and events."""
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,28 @@ from tests.parity.observation import forget, observe
 _AT_ONCE = 4  # kubelets side by side: more would only wait for the two cores
 
 
+class Observed:
+    """What the cluster held for each case, of the real kubelet and of fake-kubelet; run in batches, when asked."""
+
+    def __init__(self, control_plane: ControlPlane, folders: Callable[[], Path]) -> None:
+        self._control_plane, self._folders = control_plane, folders
+        self._found: dict[str, Any] = {}
+
+    def pair(self, case: Case) -> Any:
+        """The kubelet's objects, and ours."""
+        if case.id not in self._found:
+            start = CASES.index(case) // _AT_ONCE * _AT_ONCE
+            batch = CASES[start : start + _AT_ONCE]
+            self._found |= _side_by_side(self._control_plane, batch, [self._folders() for _ in batch])
+        return self._found[case.id]
+
+
 @pytest.fixture(scope="module")
-def observed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
-    """What the cluster held for each case: of the real kubelet, and of fake-kubelet."""
-    found = {}
-    for start in range(0, len(CASES), _AT_ONCE):
-        batch = CASES[start : start + _AT_ONCE]
-        found |= _side_by_side(control_plane, batch, [tmp_path_factory.mktemp("k") for _ in batch])
-    return found
+def observed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Observed:
+    """Kubelets and agents side by side."""
+    if os.geteuid() != 0:
+        pytest.skip("the real kubelet needs root")
+    return Observed(control_plane, lambda: tmp_path_factory.mktemp("k"))
 
 
 def _side_by_side(control_plane: ControlPlane, batch: Sequence[Case], folders: Sequence[Path]) -> dict[str, Any]:
@@ -75,13 +90,17 @@ def _bare_node(name: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"mine": "kept"}}})
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_cluster_sees_no_difference(case: Case, observed: dict[str, tuple[Any, Any]]) -> None:
-    kubelet, ours = observed[case.id]
+def test_the_cluster_sees_no_difference(case: Case, observed: Observed) -> None:
+    kubelet, ours = observed.pair(case)
     assert isinstance(kubelet, dict), f"the kubelet itself failed: {kubelet}"
     assert isinstance(ours, dict), f"fake-kubelet failed: {ours}"
-    assert differences(kubelet, ours) == []
+    if case.by_hand:
+        # A kubelet tells it or not, by whether its CSINode is there before its first status: a race of its own.
+        for told in (kubelet, ours):
+            told["events"].pop("NodeReady", None)
+    found = differences(kubelet, ours)
+    assert not found, "\n".join(found)
 
 
 def test_the_list_of_allowed_differences_stays_short() -> None:

@@ -21,7 +21,7 @@ def cgroup_limits(files: HostFiles, host: dict[str, object]) -> dict[str, object
 
 
 def _v2(files: HostFiles, path: str) -> dict[str, int]:
-    stat = files.table(f"{path}/memory.stat")
+    stat = files.numbers(f"{path}/memory.stat", "inactive_file")
     quota, _, period = (files.lines(f"{path}/cpu.max") or ["max 100000"])[0].partition(" ")
     limit = files.text(f"{path}/memory.max")
     return {
@@ -40,7 +40,9 @@ def _v1(files: HostFiles) -> dict[str, int]:
     return {
         "cpu_millicores": 0 if quota <= 0 else 1000 * quota // files.number(f"{cpu}/cpu.cfs_period_us"),
         "memory_bytes": 0 if limit >= _V1_UNLIMITED else limit,
-        "working_set_bytes": max(0, usage - files.table(f"{memory}/memory.stat")["total_inactive_file"]),
+        "working_set_bytes": max(
+            0, usage - files.numbers(f"{memory}/memory.stat", "total_inactive_file")["total_inactive_file"]
+        ),
     }
 
 

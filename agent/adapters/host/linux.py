@@ -7,7 +7,7 @@ from typing import Any
 from agent.adapters.host.cgroup import cgroup_limits
 from agent.adapters.host.files import HostFiles
 from agent.adapters.host.identity import architecture, identity
-from agent.adapters.host.machine import cpus, filesystem, memory, processes
+from agent.adapters.host.machine import cpus, filesystem, hugepages, memory, task_limit, tasks
 from agent.adapters.host.network import default_routes, interfaces, resolve
 from agent.adapters.host.probe import Probe
 from agent.core.config import Config
@@ -22,14 +22,21 @@ class LinuxHost:
         self._config = config
         self._files = files
         self._last = HostSnapshot(architecture=architecture())
-        self._kernel = Probe({"machine": self._machine, "pids": lambda: processes(files)})
+        self._kernel = Probe({"machine": self._machine, "pids": lambda: tasks(files)})
         self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}})
-        self._identity = Probe({"identity": lambda: identity(files), "network": self._network})
+        self._slow = Probe(
+            {
+                "identity": lambda: identity(files),
+                "hugepages": lambda: hugepages(files),
+                "pid limit": lambda: task_limit(files),
+                "network": self._network,
+            }
+        )
 
     @property
     def hangs(self) -> bool:
         """Whether some reading has not come back: a thread that cannot be waited for."""
-        return any(probe.hangs for probe in (self._kernel, self._storage, self._identity))
+        return any(probe.hangs for probe in (self._kernel, self._storage, self._slow))
 
     async def glance(self) -> HostSnapshot:
         """What may change from one second to the next; the rest as it was."""
@@ -39,7 +46,7 @@ class LinuxHost:
 
     async def snapshot(self) -> HostSnapshot:
         """Everything."""
-        values = dict(await self._identity.read())
+        values = dict(await self._slow.read())
         if self._needs_resolver:
             network: Network = values.get("network", Network())
             values["network"] = replace(network, node_name_addresses=await resolve(self._config.node_name))
