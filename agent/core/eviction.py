@@ -108,8 +108,8 @@ def parse_thresholds(
     thresholds = []
     for signal, text in pairs.items():
         value = _value(signal, text)
-        if value is None:
-            continue
+        if value is None or signal.startswith("containerfs."):
+            continue  # kubelet v1.36 derives containerfs from nodefs, whatever is set
         if graces is not None and signal not in graces:
             raise ConfigError(f"grace period must be specified for the soft eviction threshold {signal}")
         thresholds.append(Threshold(signal, value, reclaims.get(signal, _NOTHING), (graces or {}).get(signal, 0.0)))

@@ -42,6 +42,10 @@ class Cluster:
         user = f"system:node:{self.name}"
         return [request for line in lines if user in line and (request := json.loads(line))["user"]["username"] == user]
 
+    def heartbeats(self) -> list[dict[str, Any]]:
+        """The status reports among the requests."""
+        return [request for request in self.requests() if request["verb"] == "patch"]
+
 
 @pytest.fixture
 def cluster(control_plane: ControlPlane, node_name: str) -> Iterator[Cluster]:

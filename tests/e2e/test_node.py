@@ -1,5 +1,6 @@
 """A node's life on a real control plane, seen only through the cluster."""
 
+import json
 import platform
 import time
 
@@ -76,16 +77,40 @@ def test_without_register_node_it_waits_for_a_node_made_by_hand(cluster, start_n
     assert "kubernetes.io/hostname" not in labels
 
 
-def test_foreign_labels_taints_and_conditions_are_left_alone(cluster, start_node, control_plane):
-    start_node("--node-status-update-frequency=1s", "--node-status-report-frequency=1s")
-    cluster.wait_until_ready()
+def foreign_fields(node):
+    """What is not ours: everything but the four conditions and what the API server counts."""
+    ours = {"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"}
+    metadata = {
+        key: value for key, value in node["metadata"].items() if key not in {"resourceVersion", "managedFields"}
+    }
+    conditions = [c for c in node["status"]["conditions"] if c["type"] not in ours]
+    rest = {key: value for key, value in node["status"].items() if key != "conditions"}
+    return metadata, node["spec"], conditions, rest
+
+
+def test_what_others_write_is_untouched_after_1000_heartbeats(cluster, start_node, control_plane):
+    start_node("--node-status-update-frequency=40ms", "--node-status-report-frequency=1ms")
+    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=20)
     control_plane.kubectl("label", "node", cluster.name, "example.com/mine=1")
+    control_plane.kubectl("annotate", "node", cluster.name, "example.com/mine=a note")
     control_plane.kubectl("taint", "node", cluster.name, "example.com/mine=1:NoSchedule")
-    foreign = '{"status":{"conditions":[{"type":"Foreign","status":"True","reason":"R","message":"m"}]}}'
-    control_plane.kubectl("patch", "node", cluster.name, "--subresource=status", "--type=strategic", "-p", foreign)
-    seen = len([r for r in cluster.requests() if r["verb"] == "patch"])
-    eventually(lambda: len([r for r in cluster.requests() if r["verb"] == "patch"]) >= seen + 3, within=20)
-    node = cluster.node()
-    assert node["metadata"]["labels"]["example.com/mine"] == "1"
-    assert {"key": "example.com/mine", "value": "1", "effect": "NoSchedule"} in node["spec"]["taints"]
-    assert next(c for c in node["status"]["conditions"] if c["type"] == "Foreign")["reason"] == "R"
+    foreign = {
+        "conditions": [{"type": "Foreign", "status": "True", "reason": "R", "message": "m"}],
+        "capacity": {"example.com/gpu": "2"},
+        "allocatable": {"example.com/gpu": "2"},
+        "volumesAttached": [{"name": "v", "devicePath": "/dev/v"}],
+    }
+    patch = ("--subresource=status", "--type=strategic", "-p", json.dumps({"status": foreign}))
+    control_plane.kubectl("patch", "node", cluster.name, *patch)
+    before, sent = foreign_fields(cluster.node()), len(cluster.heartbeats())
+    eventually(lambda: len(cluster.heartbeats()) >= sent + 1000, within=120, every=1)
+    after = json.loads(control_plane.kubectl("get", "node", cluster.name, "-o", "json", "--show-managed-fields"))
+    assert foreign_fields(after) == before
+    (ours,) = [
+        entry
+        for entry in after["metadata"]["managedFields"]
+        if entry.get("subresource") == "status" and entry["manager"] == "kubelet"
+    ]
+    owned = json.dumps(ours["fieldsV1"])
+    assert "f:lastHeartbeatTime" in owned
+    assert not [name for name in ("Foreign", "example.com", "volumesAttached", "f:taints") if name in owned]

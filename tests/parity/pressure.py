@@ -1,6 +1,7 @@
 """Real shortage of memory, disk and processes, made for a while and taken back."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,13 +45,26 @@ def filled_disk(folder: Path, *, leave_bytes: int) -> Iterator[None]:
 
 
 @contextmanager
+def used_inodes(folder: Path, *, leave: int) -> Iterator[None]:
+    """A filesystem with space, but with almost no inodes left."""
+    crowd = folder / "crowd"
+    crowd.mkdir()
+    for number in range(os.statvfs(folder).f_favail - leave):
+        (crowd / str(number)).touch()
+    try:
+        yield
+    finally:
+        shutil.rmtree(crowd)
+
+
+@contextmanager
 def small_disk(folder: Path, *, mebibytes: int) -> Iterator[Path]:
     """An ext4 filesystem of its own, mounted below the folder."""
     image, mount = folder / "disk.img", folder / "m"
     mount.mkdir()
     with image.open("wb") as file:
         file.truncate(mebibytes * 2**20)
-    _run("mkfs.ext4", "-q", "-F", "-m", "0", str(image))
+    _run("mkfs.ext4", "-q", "-F", "-m", "0", "-N", "1024", str(image))
     _run("mount", "-o", "loop", str(image), str(mount))
     try:
         yield mount

@@ -17,7 +17,7 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 from tests.parity.observation import forget
-from tests.parity.pressure import allocated_memory, filled_disk, small_disk, waiting_threads
+from tests.parity.pressure import allocated_memory, filled_disk, small_disk, used_inodes, waiting_threads
 
 _KINDS = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _MEMORY_STEP, _THREAD_STEP = 2**30, 400
@@ -38,6 +38,7 @@ def thresholds() -> dict[str, str]:
         "memory.available": str(now["memory.available"].available - _MEMORY_STEP),
         "pid.available": str(now["pid.available"].available - _THREAD_STEP),
         "nodefs.available": "20%",
+        "nodefs.inodesFree": "20%",
     }
 
 
@@ -88,6 +89,12 @@ def test_memory_disk_and_pid_pressure_come_and_go_on_both(
         ours_fall = seconds_until(control_plane, names[1], "False", start, within=20)
         theirs_fall = seconds_until(control_plane, names[0], "False", start, within=90)
         assert told(control_plane, names[0]) == told(control_plane, names[1])
+
+        with used_inodes(disk, leave=20):
+            for name in names:
+                eventually(
+                    lambda name=name: conditions(control_plane, name)["DiskPressure"]["status"] == "True", within=60
+                )
     with capsys.disabled():
         print(f"\npressure told after: kubelet {theirs_rise:.1f} s, fake-kubelet {ours_rise:.1f} s", end="; ")
         print(f"its end: kubelet {theirs_fall:.1f} s, fake-kubelet {ours_fall:.1f} s")

@@ -101,6 +101,10 @@ def test_0_and_100_percent_switch_a_signal_off(value):
     assert parse_thresholds({"nodefs.available": value}) == ()
 
 
+def test_containerfs_cannot_be_set_apart_from_nodefs():
+    assert parse_thresholds({"containerfs.available": "99%"}) == ()
+
+
 def test_thresholds_are_amounts_or_percentages():
     assert parse_thresholds({"memory.available": "1Gi", "nodefs.available": "2.5%"}) == (
         Threshold("memory.available", Amount(GIB)),

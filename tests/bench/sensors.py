@@ -1,0 +1,36 @@
+"""What a look at the host each second costs: `python -m tests.bench.sensors [--looks 600]`."""
+
+import argparse
+import asyncio
+import resource
+
+from agent.adapters.clock import SystemClock
+from agent.adapters.host import LinuxHost
+from agent.core.config import Config, Eviction
+from agent.core.eviction import DEFAULT_HARD, parse_thresholds
+from agent.loops.observe import Observer
+from agent.loops.readiness import Readiness
+
+
+async def cost(looks: int) -> float:
+    """CPU seconds of one look, with the default thresholds."""
+    config = Config(node_name="n", eviction=Eviction(hard=parse_thresholds(DEFAULT_HARD)))
+    observer = Observer(config=config, host=LinuxHost(config), readiness=Readiness(), clock=SystemClock())
+    await observer.facts({})
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    for _ in range(looks):
+        await observer.look()
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / looks
+
+
+def main() -> None:
+    """Print the cost as a share of one core."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--looks", type=int, default=600)
+    seconds = asyncio.run(cost(parser.parse_args().looks))
+    print(f"one look: {seconds * 1e3:.2f} ms of CPU; every second: {seconds:.2%} of one core")
+
+
+if __name__ == "__main__":
+    main()
