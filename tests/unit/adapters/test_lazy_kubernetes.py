@@ -34,6 +34,21 @@ print(sum(name.startswith(prefixes) for name in sys.modules))
     assert python(code) == "0"
 
 
+def test_modules_that_are_seldom_used_are_imported_only_then():
+    code = """
+import sys, agent.app
+seldom = ("urllib3", "dateutil.parser", "multiprocessing.pool")
+print([name for name in seldom if name in sys.modules])
+from agent.adapters.lazy_kubernetes import Configuration
+configuration = Configuration()
+configuration.username, configuration.password = "a", "b"
+print(configuration.get_basic_auth_token())
+import urllib3
+print(urllib3.util.make_headers(basic_auth="a:b")["authorization"])
+"""
+    assert python(code).splitlines() == ["[]", "Basic YTpi", "Basic YTpi"]
+
+
 def test_aiohttp_loads_no_system_cas_and_the_environment_is_as_before():
     code = """
 import os
