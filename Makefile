@@ -1,4 +1,5 @@
 # The two commands: `make demo` and `make test`. Both need Python 3.11 or later and nothing else.
+# Benchmarks need root and Go: `make bench` beside a kubelet; bench-pressure, bench-sensors… for each file in tests/bench.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,9 +24,11 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev
+bench: bench-side_by_side
+
+bench-%: $(VENV)/.dev
 	@$(BIN)/python -m tests.cluster.build
-	@$(BIN)/python -m tests.bench.side_by_side $(ARGS)
+	@$(BIN)/python -m tests.bench.$* $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
