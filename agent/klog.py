@@ -1,4 +1,4 @@
-"""Log lines in klog's text format, from the standard logging module.
+"""Log lines in klog's text or JSON format, from the standard logging module.
 
 A call is a fixed phrase and a dict: `log.info("Successfully registered node", {"node": name})`.
 """
@@ -7,11 +7,18 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import Any
 
 # klog's V levels as logging levels: `-v N` shows everything down to INFO - N.
-V2, V3, V4, V5 = (logging.INFO - verbosity for verbosity in (2, 3, 4, 5))
+V1, V2, V3, V4, V5 = (logging.INFO - verbosity for verbosity in (1, 2, 3, 4, 5))
+_MOST = logging.INFO - 1  # logging knows no level below 1
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES["\v"] = "\\v"
 
 
 class KlogFormatter(logging.Formatter):
@@ -22,28 +29,89 @@ class KlogFormatter(logging.Formatter):
         letter = "E" if record.levelno >= logging.ERROR else "W" if record.levelno >= logging.WARNING else "I"
         at = datetime.fromtimestamp(record.created, UTC).astimezone()
         header = f"{letter}{at:%m%d %H:%M:%S.%f} {os.getpid():7d} {record.filename}:{record.lineno}]"
-        fields = record.args if isinstance(record.args, dict) else {}
-        line = f"{header} {quoted(record.msg if fields else record.getMessage())}"
+        fields = _fields(record)
+        line = f"{header} {quoted(_phrase(record, fields))}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
+class JsonFormatter(logging.Formatter):
+    """`{"ts":1794794462998.8457,"caller":"loops/lease.py:42","msg":"…","v":0,"key":"value"}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One object a record; an error has no `v`, as in a kubelet."""
+        fields = _fields(record)
+        entry: dict[str, Any] = {
+            "ts": record.created * 1000,
+            "caller": f"{'/'.join(PurePath(record.pathname).parts[-2:])}:{record.lineno}",
+            "msg": _phrase(record, fields),
+        }
+        if record.levelno < logging.ERROR:
+            entry["v"] = max(0, logging.INFO - record.levelno)
+        entry |= fields
+        if record.exc_info:
+            entry["stacktrace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Verbosity:
+    """Lets a record through if it is not more detailed than its file may be."""
+
+    def __init__(self, verbosity: int, vmodule: Iterable[tuple[str, int]]) -> None:
+        self._verbosity, self._patterns = verbosity, tuple(vmodule)
+
+    @property
+    def most(self) -> int:
+        """The most detail that any file may tell."""
+        return max([self._verbosity, *(level for _, level in self._patterns)])
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """As klog: the first pattern that matches the file's name without its ending may raise its verbosity."""
+        detail, file = logging.INFO - record.levelno, PurePath(record.filename).stem
+        raised = next((level for pattern, level in self._patterns if fnmatchcase(file, pattern)), 0)
+        return detail <= max(self._verbosity, raised)
+
+
 def quoted(text: str) -> str:
     """A string in double quotes, escaped as Go does."""
-    return json.dumps(text, ensure_ascii=False)
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
 
 
-def set_up(verbosity: int) -> None:
+def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_format: str = "text") -> None:
     """Send our log to stderr; other people's libraries speak only when something is wrong."""
+    wanted = _Verbosity(verbosity, vmodule)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(KlogFormatter())
+    handler.setFormatter(JsonFormatter() if log_format == "json" else KlogFormatter())
+    handler.addFilter(wanted)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("agent").setLevel(max(logging.DEBUG, logging.INFO - verbosity))
+    logging.getLogger("agent").setLevel(logging.INFO - min(wanted.most, _MOST))
     logging.captureWarnings(True)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    return record.args if isinstance(record.args, dict) else {}
+
+
+def _phrase(record: logging.LogRecord, fields: Mapping[str, Any]) -> str:
+    return str(record.msg) if fields else record.getMessage()
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, bool | int | float | dict | list | tuple) or value is None:
         return json.dumps(value, default=str, separators=(",", ":"))
-    return quoted(str(value))
+    text = str(value)
+    return quoted(text) if "\n" not in text else _block(text)
+
+
+def _block(text: str) -> str:
+    """A text of several lines: each behind a tab, between `<` and ` >`."""
+    lines = text.removesuffix("\n").split("\n")
+    return "<\n" + "".join(f"\t{line}\n" for line in lines) + " >"

@@ -25,9 +25,13 @@ class Registration:
     provider_id: str = ""
     external_cloud_provider: bool = False  # a cloud controller will tell addresses and take the taint off
     controller_attach_detach: bool = True
+    on_node_deleted: str = "register"  # or idle, as kubelet, or exit
+    deregister: bool = False  # whether Node and Lease are removed when we end
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
+        if self.on_node_deleted not in {"register", "idle", "exit"}:
+            raise ConfigError(f'--on-node-deleted must be register, idle or exit, not "{self.on_node_deleted}"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,18 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """How the node comes to its certificates."""
+
+    directory: str = "/var/lib/kubelet/pki"
+    bootstrap_kubeconfig: str = ""  # credentials to get the first client certificate with
+    rotate_client: bool = False
+    serving_by_request: bool = False  # serverTLSBootstrap: the cluster signs it, once somebody approves
+    serving_certificate: str = ""  # a file
+    serving_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One node's settings."""
 
@@ -140,6 +156,7 @@ class Config:
     resources: Resources = Resources()
     eviction: Eviction = Eviction()
     serving: Serving = Serving()
+    certificates: Certificates = Certificates()
 
     def __post_init__(self) -> None:
         if faults := subdomain_faults(self.node_name):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
-from agent.adapters.settings import Flags, load
+from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
 from agent.core.eviction import DEFAULT_HARD, observe
@@ -31,7 +31,7 @@ _EVICTION_HARD = ",".join(f"{signal}<{value}" for signal, value in DEFAULT_HARD.
 async def demo(duration_seconds: float | None, eviction_hard: str | None) -> None:
     """Show a node's life until a signal, or for so long; a StartError where it never became ready."""
     eviction_hard = eviction_hard or _EVICTION_HARD
-    config = load(Flags(eviction_hard=[eviction_hard]))  # before anything starts: it may be wrong
+    config = load(["--eviction-hard", eviction_hard])  # before anything starts: it may be wrong
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -55,6 +55,7 @@ async def _watch(
     """Show a scene twice a second until the signal, the end or the daemon's death."""
     clock = SystemClock()
     host = LinuxHost(config)
+    await host.snapshot()
     seen_ready = False
     while daemon.returncode is None and (end is None or clock.monotonic() < end):
         scene = await _scene(cluster, host, config)

@@ -1,57 +1,132 @@
+import json
+import os
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
-from agent.adapters.settings import Flags
-from agent.cli import kubelet_arguments
+from agent.adapters.settings.table import FLAGS
 
 
-def fake_kubelet(*arguments):
-    return subprocess.run([sys.executable, "-m", "agent", *arguments], capture_output=True, text=True, check=False)
+def fake_kubelet(*arguments, env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "agent", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | (env or {}),
+    )
 
 
-@pytest.mark.parametrize(
-    ("given", "rewritten"),
-    [
-        (["--register-node=false"], ["--no-register-node"]),
-        (["--register-node=true"], ["--register-node"]),
-        (["--register-node"], ["--register-node"]),
-        (["--register-node=maybe"], ["--register-node=maybe"]),
-        (["--node-labels=a=false", "-v=2"], ["--node-labels=a=false", "-v=2"]),
-    ],
-)
-def test_kubelets_booleans_are_understood(given, rewritten):
-    assert kubelet_arguments(given) == rewritten
-
-
-def test_help_tells_of_every_flag():
+def test_help_tells_of_every_flag_that_is_not_removed():
     shown = fake_kubelet("--help")
     assert shown.returncode == 0
-    for flag in fields(Flags):
-        assert f"--{flag.name.replace('_', '-')}" in shown.stdout
+    for flag in FLAGS.values():
+        assert (f"--{flag.name} " in shown.stdout or f"--{flag.name}\n" in shown.stdout) is not bool(flag.removed)
     assert " demo " in shown.stdout
+
+
+def test_help_is_grouped():
+    titles = [line for line in fake_kubelet("-h").stdout.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == [
+        "Configuration:",
+        "Registration and identity:",
+        "Heartbeat:",
+        "Resources:",
+        "Eviction:",
+        "Serving:",
+        "TLS:",
+        "Logging:",
+        "Only in fake-kubelet:",
+        "Accepted, no effect:",
+        "Commands:",
+    ]
 
 
 def test_the_version_is_told_as_kubelet_does():
     shown = fake_kubelet("--version")
-    assert (shown.returncode, shown.stdout.split()[:2]) == (0, ["Kubernetes", "v1.36.3"])
+    assert (shown.returncode, shown.stdout) == (0, "Kubernetes v1.36.3\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--no-such-flag"], "--no-such-flag"),
+        (["--no-such-flag"], "failed to parse kubelet flag: unknown flag: --no-such-flag"),
         (["--max-pods", "many"], "--max-pods"),
         (["--register-node=maybe"], "--register-node"),
+        (["start"], "unknown command start"),
         (["--hostname-override", "a_b", "--kubeconfig", "/k"], "give another with --hostname-override"),
         (["--kubeconfig", "/no/such/file"], "cannot read --kubeconfig /no/such/file: No such file or directory"),
         (["--kubeconfig", "/k", "--eviction-hard", "memory.available"], "--eviction-hard"),
+        (["--kubeconfig", "/k", "--port=0"], "port (--port) 0 must be between 1 and 65535"),
+        (["config", "check", "--max-pods=-1"], "maxPods (--max-pods) -1 must not be a negative number"),
+        (["config", "show", "-o", "xml"], "-o must be yaml or json"),
+        (["config", "show", "more"], "unexpected argument more"),
+        (["demo", "--for", "30"], "missing unit in duration"),
+        (["--max-pods=5", "demo"], "demo takes no flags of kubelet"),
     ],
 )
-def test_a_mistake_is_one_clear_message_and_exit_code_1(arguments, said):
+def test_a_mistake_is_one_clear_line_and_exit_code_1(arguments, said):
     failed = fake_kubelet(*arguments)
     assert failed.returncode == 1
-    assert said in failed.stderr
-    assert "Traceback" not in failed.stderr
+    (line,) = [line for line in failed.stderr.splitlines() if not line.startswith("I")]
+    assert line.startswith("E")
+    assert said in line.replace('\\"', '"')
+
+
+def test_check_says_what_has_no_effect_and_starts_nothing():
+    checked = fake_kubelet("config", "check", "--hostname-override=n1", "--cgroup-driver=systemd", "--kubeconfig=/no")
+    assert (checked.returncode, checked.stdout) == (0, "The settings of node n1 are valid.\n")
+    assert '"Flags are accepted and have no effect here" flags="--cgroup-driver"' in checked.stderr
+
+
+def test_flags_may_stand_before_config_show():
+    shown = json.loads(fake_kubelet("--max-pods=5", "config", "show", "-o=json", "--port=1").stdout)
+    assert (shown["kubeletconfig"]["maxPods"], shown["kubeletconfig"]["port"]) == (5, 1)
+    assert shown["origins"]["maxPods"] == "--max-pods"
+
+
+def test_what_config_show_prints_is_a_config_file_with_the_same_meaning(tmp_path):
+    first = fake_kubelet("config", "show", "--max-pods=29", "--sensor-interval=2s", "--kube-reserved=cpu=1")
+    assert "\nmaxPods: 29  # --max-pods\n" in first.stdout
+    assert "\nreadOnlyPort: 10255  # kubelet's default without --config\n" in first.stdout
+    (tmp_path / "config.yaml").write_text(first.stdout)
+    again = fake_kubelet("config", "show", f"--config={tmp_path / 'config.yaml'}")
+    assert "\nsensorInterval: 2s  # " in again.stdout
+    assert without_comments(again.stdout) - without_comments(first.stdout) == {
+        # a file has hard thresholds unless it says otherwise
+        "evictionHard:",
+        "  memory.available: 100Mi",
+        "  nodefs.available: 10%",
+        "  nodefs.inodesFree: 5%",
+        "  imagefs.available: 15%",
+        "  imagefs.inodesFree: 5%",
+    }
+
+
+def without_comments(text):
+    return {line.partition("  #")[0] for line in text.splitlines() if not line.startswith("#")}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("fake-kubelet --max-p", {"--max-pods"}),
+        ("fake-kubelet --kubeconfig /k --eviction-s", {"--eviction-soft", "--eviction-soft-grace-period"}),
+        ("fake-kubelet com", {"completion"}),
+        ("fake-kubelet config sh", {"show"}),
+        ("fake-kubelet config show --pods", {"--pods-per-core"}),
+    ],
+)
+def test_a_shell_completes_flags_and_commands(typed, offered):
+    asked = {
+        "_FAKE_KUBELET_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    assert set(fake_kubelet(env=asked).stdout.split()) == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_of_each_shell_names_our_command(shell):
+    assert "_FAKE_KUBELET_COMPLETE" in fake_kubelet("completion", shell).stdout

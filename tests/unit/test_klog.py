@@ -1,8 +1,9 @@
+import json
 import logging
 import re
 import sys
 
-from agent.klog import V2, KlogFormatter, set_up
+from agent.klog import V2, V4, JsonFormatter, KlogFormatter, set_up
 
 
 def line(level, message, *args, exc_info=None):
@@ -18,8 +19,8 @@ def test_a_line_is_klogs():
 
 
 def test_strings_are_quoted_and_numbers_are_not():
-    fields = {"s": 'a "b"\n', "n": 3, "t": True, "l": [1, "x"], "e": ValueError("no"), "none": None}
-    assert line(logging.ERROR, "m", fields).endswith(r'"m" s="a \"b\"\n" n=3 t=true l=[1,"x"] e="no" none=null')
+    fields = {"s": 'a "b"\t\x00é', "n": 3, "t": True, "l": [1, "x"], "e": ValueError("no"), "none": None}
+    assert line(logging.ERROR, "m", fields).endswith(r'"m" s="a \"b\"\t\x00é" n=3 t=true l=[1,"x"] e="no" none=null')
 
 
 def test_the_first_letter_is_the_severity():
@@ -41,6 +42,49 @@ def test_a_traceback_follows_its_line():
     except ValueError:
         text = line(logging.ERROR, "m", exc_info=sys.exc_info())
     assert text.splitlines()[-1].startswith("ValueError: invalid literal")
+
+
+def test_a_value_of_several_lines_is_a_block():
+    assert line(logging.ERROR, "m", {"err": "one\ntwo", "n": 1}).endswith('"m" err=<\n\tone\n\ttwo\n > n=1')
+    assert line(logging.ERROR, "m", {"err": "one\n"}).endswith('"m" err=<\n\tone\n >')
+
+
+def as_json(level, message, *args):
+    record = logging.LogRecord("agent.x", level, "/some/agent/loops/lease.py", 42, message, args, None)
+    return json.loads(JsonFormatter().format(record)), record
+
+
+def test_json_has_kubelets_keys():
+    entry, record = as_json(V2, "Recording event", {"node": "n1", "count": 2})
+    assert list(entry.items()) == [
+        ("ts", record.created * 1000),
+        ("caller", "loops/lease.py:42"),
+        ("msg", "Recording event"),
+        ("v", 2),
+        ("node", "n1"),
+        ("count", 2),
+    ]
+
+
+def test_an_error_in_json_has_no_verbosity():
+    entry, _ = as_json(logging.ERROR, "command failed", {"err": ValueError("no")})
+    assert (entry["err"], "v" in entry) == ("no", False)
+
+
+def test_vmodule_raises_the_verbosity_of_files_whose_name_matches(capsys):
+    log = logging.getLogger("agent.test")
+    try:
+        set_up(2, vmodule=[("test_k*", 4), ("test_klog", 0), ("other", 9)])
+        log.log(V4, "four")
+        log.log(V4 - 1, "five")
+        set_up(2, vmodule=[("other", 9)])
+        log.log(V4, "four again")
+        log.log(V2, "two")
+        shown = [text.partition("] ")[2] for text in capsys.readouterr().err.splitlines()]
+        assert shown == ['"four"', '"two"']
+    finally:
+        logging.captureWarnings(False)
+        logging.basicConfig(handlers=[logging.NullHandler()], force=True)
 
 
 def test_verbosity_lets_more_lines_through(capsys):

@@ -1,0 +1,102 @@
+"""YAML and JSON as kubelet's decoder reads them, which is YAML 1.1 with Go's own ideas of a scalar."""
+
+import json
+import re
+from typing import Any, ClassVar, NamedTuple
+
+import yaml
+
+from agent.core.errors import ConfigError
+
+_TAG = "tag:yaml.org,2002:"
+_BOOL = re.compile(r"(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$")
+_TRUE = {"y", "yes", "on", "true"}
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)$")
+_FLOAT = re.compile(
+    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+
+
+class Parsed(NamedTuple):
+    """The documents of a file, and the keys that stand twice in one mapping, of which the last counts."""
+
+    documents: list[Any]
+    duplicates: list[str]
+
+
+def parse(text: str) -> Parsed:
+    """All documents of a file; a ConfigError says where it is neither YAML nor JSON."""
+    duplicates: list[str] = []
+    if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
+        try:
+            return Parsed([json.loads(text, object_pairs_hook=lambda pairs: _last(pairs, duplicates))], duplicates)
+        except ValueError:
+            pass  # a YAML flow mapping, then
+    try:
+        return Parsed([d for d in yaml.load_all(text, _loader(duplicates)) if d is not None], duplicates)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"yaml: {_where(error)}") from error
+
+
+def _last(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            duplicates.append(f'key "{key}" already set in map')
+        found[key] = value
+    return found
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return f"line {mark.line + 1}: {problem}" if mark else problem
+
+
+def _loader(duplicates: list[str]) -> Any:
+    """A loader class of its own, so that what it has seen twice is not shared."""
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # none of PyYAML's own
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+            self.flatten_mapping(node)
+            found: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                key = _key(self.construct_object(key_node, deep=True))
+                if key in found:
+                    duplicates.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+                found[key] = self.construct_object(value_node, deep=True)
+            return found
+
+    _resolve(Loader)
+    return Loader
+
+
+def _resolve(loader: Any) -> None:
+    loader.add_implicit_resolver(f"{_TAG}bool", _BOOL, list("yYnNtTfFoO"))
+    loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
+    loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
+    loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"<<$"), ["<"])
+    loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+    loader.add_constructor(f"{_TAG}bool", lambda loader, node: node.value.lower() in _TRUE)
+    loader.add_constructor(f"{_TAG}int", lambda loader, node: _integer(node.value))
+    loader.add_constructor(f"{_TAG}map", lambda loader, node: loader.construct_mapping(node))
+
+
+def _integer(text: str) -> int:
+    digits = text.replace("_", "").lstrip("+-")
+    sign = -1 if text.startswith("-") else 1
+    for prefix, base in (("0b", 2), ("0x", 16), ("0o", 8), ("0", 8)):
+        if digits.startswith(prefix) and len(digits) > len(prefix):
+            try:
+                return sign * int(digits[len(prefix) :], base)
+            except ValueError:
+                break  # 09 has no octal digits: Go reads it as 9
+    return sign * int(digits)
+
+
+def _key(key: Any) -> str:
+    """A key as JSON has it: text, whatever YAML made of it."""
+    return key if isinstance(key, str) else json.dumps(key)

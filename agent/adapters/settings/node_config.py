@@ -1,0 +1,148 @@
+"""Effective settings → the Config that the loops use."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from agent import __version__
+from agent.adapters.settings.effective import Effective
+from agent.adapters.settings.table import FLAGS
+from agent.core.addresses import parse_node_ips
+from agent.core.capacity import parse_reserved
+from agent.core.config import (
+    KUBELET_VERSION,
+    Certificates,
+    Config,
+    Eviction,
+    Heartbeat,
+    Registration,
+    Resources,
+    Serving,
+)
+from agent.core.errors import ConfigError
+from agent.core.eviction import parse_thresholds
+from agent.core.goduration import parse_seconds
+from agent.core.labels import Taint
+from agent.core.quantity import Quantity, QuantityError
+
+
+def node_config(settings: Effective) -> Config:
+    """One node's settings; a ConfigError says what no kubelet would start with."""
+    flags = settings.flags
+    return Config(
+        node_name=_node_name(flags.get("hostname-override", "")),
+        kubeconfig=flags.get("kubeconfig", ""),
+        root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
+        host_root=settings.fake["hostRoot"],
+        node_ips=parse_node_ips(flags.get("node-ip", "")),
+        kubelet_version=_version(settings),
+        container_runtime_version=f"fake://{__version__}",
+        registration=_registration(settings),
+        heartbeat=_heartbeat(settings.kubelet),
+        resources=_resources(settings),
+        eviction=_eviction(settings),
+        serving=_serving(settings.kubelet),
+        certificates=_certificates(settings),
+    )
+
+
+def _version(settings: Effective) -> str:
+    asked = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is told, as in a kubelet
+    told = settings.fake["kubeletVersion"] or (asked if asked.startswith("v") else "")
+    return told or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
+
+
+def _registration(settings: Effective) -> Registration:
+    kubelet = settings.kubelet
+    return Registration(
+        register_node=kubelet["registerNode"],
+        labels=settings.flags.get("node-labels", {}),
+        taints=tuple(Taint(t["key"], t.get("value", ""), t["effect"]) for t in kubelet["registerWithTaints"]),
+        provider_id=kubelet["providerID"],
+        external_cloud_provider=settings.flags.get("cloud-provider") == "external",
+        controller_attach_detach=kubelet["enableControllerAttachDetach"],
+        on_node_deleted=settings.fake["onNodeDeleted"],
+        deregister=settings.fake["deregister"],
+    )
+
+
+def _heartbeat(kubelet: Mapping[str, Any]) -> Heartbeat:
+    return Heartbeat(
+        status_update_seconds=parse_seconds(kubelet["nodeStatusUpdateFrequency"]),
+        status_report_seconds=parse_seconds(kubelet["nodeStatusReportFrequency"]),
+        lease_duration_seconds=kubelet["nodeLeaseDurationSeconds"],
+    )
+
+
+def _resources(settings: Effective) -> Resources:
+    kubelet, fake = settings.kubelet, settings.fake
+    return Resources(
+        max_pods=kubelet["maxPods"],
+        pods_per_core=kubelet["podsPerCore"],
+        kube_reserved=parse_reserved("--kube-reserved", kubelet["kubeReserved"]),
+        system_reserved=parse_reserved("--system-reserved", kubelet["systemReserved"]),
+        reserved_cpus=kubelet["reservedSystemCPUs"],
+        local_storage=kubelet["localStorageCapacityIsolation"],
+        ignore_eviction=settings.flags.get("experimental-allocatable-ignore-eviction", False),
+        overrides=_quantities("--capacity", fake["capacity"]),
+        extended=_quantities("--extended-resources", fake["extendedResources"]),
+        from_cgroup=_from_cgroup(fake["capacityFrom"]),
+    )
+
+
+def _eviction(settings: Effective) -> Eviction:
+    kubelet = settings.kubelet
+    reclaim = kubelet["evictionMinimumReclaim"]
+    return Eviction(
+        hard=parse_thresholds(kubelet["evictionHard"], minimum_reclaim=reclaim),
+        soft=parse_thresholds(
+            kubelet["evictionSoft"], minimum_reclaim=reclaim, grace_periods=kubelet["evictionSoftGracePeriod"]
+        ),
+        transition_seconds=parse_seconds(kubelet["evictionPressureTransitionPeriod"]),
+        sensor_seconds=parse_seconds(settings.fake["sensorInterval"]),
+    )
+
+
+def _serving(kubelet: Mapping[str, Any]) -> Serving:
+    return Serving(
+        port=kubelet["port"],
+        healthz_port=kubelet["healthzPort"],
+        healthz_bind_address=kubelet["healthzBindAddress"],
+    )
+
+
+def _certificates(settings: Effective) -> Certificates:
+    kubelet = settings.kubelet
+    return Certificates(
+        directory=settings.flags.get("cert-dir", FLAGS["cert-dir"].default),
+        bootstrap_kubeconfig=settings.flags.get("bootstrap-kubeconfig", ""),
+        rotate_client=kubelet["rotateCertificates"],
+        serving_by_request=kubelet["serverTLSBootstrap"],
+        serving_certificate=kubelet["tlsCertFile"],
+        serving_key=kubelet["tlsPrivateKeyFile"],
+    )
+
+
+def _quantities(flag: str, pairs: Mapping[str, str]) -> dict[str, Quantity]:
+    amounts = {}
+    for name, text in pairs.items():
+        try:
+            amounts[name] = Quantity.parse(text)
+        except QuantityError as error:
+            raise ConfigError(f'{flag} value failed to parse: "{text}" for "{name}": {error}') from error
+        if amounts[name].nano < 0:
+            raise ConfigError(f'{flag} value failed to parse: "{name}" cannot be negative: {text}')
+    return amounts
+
+
+def _from_cgroup(word: str) -> bool:
+    if word not in {"host", "cgroup"}:
+        raise ConfigError(f'--capacity-from must be host or cgroup, not "{word}"')
+    return word == "cgroup"
+
+
+def _node_name(override: str) -> str:
+    name = (override or socket.gethostname()).strip().lower()
+    if not name:
+        raise ConfigError("empty hostname is invalid; give a node name with --hostname-override")
+    return name

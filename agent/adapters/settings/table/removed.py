@@ -1,0 +1,53 @@
+"""Flags that live on in people's unit files, and the version of Kubernetes that no longer has them."""
+
+from agent.adapters.settings.table.row import REMOVED, Flag
+
+_VERSIONS = {
+    "1.15": (("allow-privileged", "bool"),),
+    "1.24": (
+        ("cni-bin-dir", "string"),
+        ("cni-cache-dir", "string"),
+        ("cni-conf-dir", "string"),
+        ("docker-endpoint", "string"),
+        ("dynamic-config-dir", "string"),
+        ("experimental-dockershim-root-directory", "string"),
+        ("image-pull-progress-deadline", "duration"),
+        ("network-plugin", "string"),
+        ("network-plugin-mtu", "int32"),
+        ("non-masquerade-cidr", "string"),
+    ),
+    "1.25": (("experimental-kernel-memcg-notification", "bool"),),
+    "1.26": (
+        ("add-dir-header", "bool"),
+        ("alsologtostderr", "bool"),
+        ("log-backtrace-at", "string"),
+        ("log-dir", "string"),
+        ("log-file", "string"),
+        ("log-file-max-size", "int64"),
+        ("logtostderr", "bool"),
+        ("one-output", "bool"),
+        ("skip-headers", "bool"),
+        ("skip-log-headers", "bool"),
+        ("stderrthreshold", "string"),
+    ),
+    "1.27": (("container-runtime", "string"), ("master-service-namespace", "string")),
+    "1.30": (("azure-container-registry-config", "string"),),
+    "1.31": (
+        ("iptables-drop-bit", "int32"),
+        ("iptables-masquerade-bit", "int32"),
+        ("keep-terminated-pod-volumes", "bool"),
+    ),
+    "1.34": (("cloud-config", "string"), ("register-schedulable", "bool")),
+    "1.35": (("pod-infra-container-image", "string"),),
+}
+
+ROWS = tuple(Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags)
+
+IN_TREE_CLOUD_PROVIDERS = {
+    "openstack": "1.26",
+    "aws": "1.27",
+    "azure": "1.31",
+    "gce": "1.31",
+    "vsphere": "1.31",
+}
+"""Values of --cloud-provider that are gone, with the version of Kubernetes that no longer has them."""

@@ -1,0 +1,92 @@
+"""What a kubelet finds wrong only while it starts, in words that need nothing of the host to be checked."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agent.adapters.settings.structs import Document
+from agent.adapters.settings.validation.fault import Faults
+from agent.core.errors import ConfigError
+from agent.core.quantity import Quantity, QuantityError
+from agent.klog import quoted
+
+# the cipher suites of Go's crypto/tls: of TLS 1.3, and key exchange by cipher
+_CIPHERS = """
+AES_128_GCM_SHA256 AES_256_GCM_SHA384 CHACHA20_POLY1305_SHA256
+ECDHE_ECDSA_WITH_AES_128_CBC_SHA ECDHE_ECDSA_WITH_AES_128_CBC_SHA256 ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+ECDHE_ECDSA_WITH_AES_256_CBC_SHA ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 ECDHE_ECDSA_WITH_CHACHA20_POLY1305
+ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 ECDHE_ECDSA_WITH_RC4_128_SHA
+ECDHE_RSA_WITH_3DES_EDE_CBC_SHA ECDHE_RSA_WITH_AES_128_CBC_SHA ECDHE_RSA_WITH_AES_128_CBC_SHA256
+ECDHE_RSA_WITH_AES_128_GCM_SHA256 ECDHE_RSA_WITH_AES_256_CBC_SHA ECDHE_RSA_WITH_AES_256_GCM_SHA384
+ECDHE_RSA_WITH_CHACHA20_POLY1305 ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 ECDHE_RSA_WITH_RC4_128_SHA
+RSA_WITH_3DES_EDE_CBC_SHA RSA_WITH_AES_128_CBC_SHA RSA_WITH_AES_128_CBC_SHA256 RSA_WITH_AES_128_GCM_SHA256
+RSA_WITH_AES_256_CBC_SHA RSA_WITH_AES_256_GCM_SHA384 RSA_WITH_RC4_128_SHA
+"""
+_TLS_VERSIONS = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+_CURVES_MAX = 65535
+
+
+def check(document: Document, flags: Mapping[str, Any]) -> None:
+    """Raise a ConfigError with the first thing that is wrong, as a kubelet ends with it."""
+    for fault in _tls(document):
+        raise ConfigError(f"failed to construct kubelet dependencies: {fault}")
+    for rule in (_lock(flags), _authorization(document), _managers(document), _quality(document), _logs(document)):
+        for fault in rule:
+            raise ConfigError(f"failed to run Kubelet: {fault}")
+
+
+def _tls(document: Document) -> Faults:
+    known = {f"TLS_{name}" for name in _CIPHERS.split()}
+    for name in document["tlsCipherSuites"]:
+        if name not in known:
+            yield f"Cipher suite {name} not supported or doesn't exist"
+    if document["tlsMinVersion"] not in _TLS_VERSIONS:
+        yield f"unknown tls version {quoted(document['tlsMinVersion'])}"
+    curves = document["tlsCurvePreferences"]
+    for index, curve in enumerate(curves):
+        if not 0 < curve <= _CURVES_MAX:
+            yield f"curve preference {curve} is out of range (must be 1-{_CURVES_MAX})"
+        if curve in curves[:index]:
+            yield f"duplicate curve preference {curve}"
+
+
+def _lock(flags: Mapping[str, Any]) -> Faults:
+    if flags.get("exit-on-lock-contention") and not flags.get("lock-file"):
+        yield "cannot exit on lock file contention: no lock file specified"
+
+
+def _authorization(document: Document) -> Faults:
+    mode = document["authorization"]["mode"]
+    if not mode:
+        yield "no authorization mode specified"
+    elif mode not in {"AlwaysAllow", "Webhook"}:
+        yield f"unknown authorization mode {mode}"
+
+
+def _managers(document: Document) -> Faults:
+    for field, known in (("cpuManagerPolicy", {"none", "static"}), ("memoryManagerPolicy", {"None", "Static"})):
+        if document[field] not in known:
+            yield f"unknown policy: {quoted(document[field])} for {field}"
+
+
+def _quality(document: Document) -> Faults:
+    for name, text in document["qosReserved"].items():
+        refused = "--qos-reserved value failed to parse:"
+        wrong = f"{refused} failed to parse percentage {quoted(text)} for {quoted(name)} resource"
+        if name != "memory":
+            yield f"{refused} cannot reserve {quoted(name)} resource"
+        elif not re.fullmatch(r"[+-]?\d+%", text):
+            yield f"{wrong}: percentage expected, got '{text}'"
+        elif not 0 <= int(text[:-1]) <= 100:
+            yield f"{wrong}: percentage must be between 0 and 100"
+
+
+def _logs(document: Document) -> Faults:
+    size = document["containerLogMaxSize"]
+    try:
+        Quantity.parse(size)
+    except QuantityError as error:
+        yield (
+            "failed to create kubelet: failed to initialize container log manager: "
+            f"failed to parse container log max size {quoted(size)}: {error}"
+        )

@@ -1,0 +1,119 @@
+"""typer commands whose flags are kubelet's: read by pflag's grammar, shown and completed from the table of flags."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.schema import FAKE, KUBELET
+from agent.adapters.settings.structs import fill, read
+from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
+from agent.adapters.settings.table.row import ACCEPTED, REMOVED
+from agent.adapters.settings.values import METAVARS, WITHOUT_VALUE
+from agent.core.errors import ConfigError
+
+OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT")
+
+
+class KubeletGroup(TyperGroup):
+    """The top: kubelet's flags, then perhaps the name of a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take kubelet's flags out and leave the rest to typer; they are in `ctx.obj` then."""
+        if ctx.resilient_parsing:  # completion: half-typed flags are no mistakes
+            return super().parse_args(ctx, args)
+        rest = _without_flags(ctx, args, FLAGS, stop=self.commands)
+        if rest and rest[0] not in {"--help", *self.commands}:
+            raise ConfigError(f"unknown command {rest[0]}")
+        return super().parse_args(ctx, rest)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of typer's own; those of kubelet only where a shell asks for them."""
+        return [*super().get_params(ctx), *(_options(FLAGS) if ctx.resilient_parsing else ())]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Flags by group, commands last."""
+        _write_flags(formatter)
+        self.format_commands(ctx, formatter)
+
+
+class KubeletCommand(TyperCommand):
+    """A command that takes kubelet's flags, and `-o`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take kubelet's flags out; they are in `ctx.obj` then."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        rest = _without_flags(ctx, args, {**FLAGS, "output": OUTPUT})
+        if rest and rest[0] != "--help":
+            raise ConfigError(f"unexpected argument {rest[0]}")
+        return super().parse_args(ctx, rest)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of typer's own; those of kubelet only where a shell asks for them."""
+        flags = {**FLAGS, "output": OUTPUT}
+        return [*super().get_params(ctx), *(_options(flags) if ctx.resilient_parsing else ())]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Its own few, and a word about the many."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Flags"):
+            shown = [("-o, --output FORMAT", "yaml or json.")] if ctx.info_name == "show" else []
+            formatter.write_dl([*shown, ("--config FILE ...", "All flags of `fake-kubelet --help`.")])
+
+
+def _without_flags(ctx: Any, args: list[str], flags: Mapping[str, Flag], stop: Iterable[str] = ()) -> list[str]:
+    line = parse(args, flags, frozenset(stop))
+    wants_help = line.values.pop("help", False)
+    ctx.obj = {**(ctx.obj or {}), **line.values}  # flags may stand before the command, too
+    return ["--help"] if wants_help else line.words
+
+
+def _options(flags: Mapping[str, Flag]) -> Iterator[TyperOption]:
+    for flag in flags.values():
+        if flag.group != REMOVED and flag.name != "help":
+            names = ["-v", "--v"] if flag.name == "v" else [f"--{flag.name}"]
+            yield TyperOption(param_decls=names, help=flag.help, is_flag=flag.kind in WITHOUT_VALUE)
+
+
+def _write_flags(formatter: Any) -> None:
+    defaults = {**fill(KUBELET, {}), **fill(FAKE, {})}
+    for group in GROUPS:
+        rows = [flag for flag in FLAGS.values() if flag.group == group]
+        if group == ACCEPTED:
+            rows.sort(key=lambda flag: flag.name)
+        if group != REMOVED:
+            with formatter.section(group):
+                formatter.write_dl([(spelled(flag), explained(flag, defaults)) for flag in rows], col_max=42)
+
+
+def spelled(flag: Flag) -> str:
+    """A flag as help shows it: `--max-pods N`."""
+    name = {"v": "-v, --v", "help": "-h, --help"}.get(flag.name, f"--{flag.name}")
+    return f"{name} {metavar(flag)}".strip()
+
+
+def metavar(flag: Flag) -> str:
+    """What a flag takes."""
+    return flag.metavar or METAVARS[flag.kind]
+
+
+def explained(flag: Flag, defaults: Mapping[str, Any]) -> str:
+    """What a flag does, and its default."""
+    default = default_text(flag, defaults)
+    parts = [flag.help, f"Default: {default}." if default else "", "(no effect yet)" if flag.later else ""]
+    return " ".join(part for part in parts if part)
+
+
+def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
+    """A flag's default as kubelet prints it; empty for none, and for false."""
+    value = read(dict(defaults), flag.field) if flag.field else flag.default
+    if isinstance(value, bool):
+        return "true" if value else ""
+    if isinstance(value, list):
+        return ",".join(str(item) for item in value)
+    return "" if value in (None, "", 0, {}, "0") else str(value)
+
+
+__all__ = ["KubeletCommand", "KubeletGroup", "default_text", "explained", "metavar", "spelled"]

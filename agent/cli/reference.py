@@ -1,0 +1,66 @@
+"""docs/flags.md from the table of flags: `python -m agent.cli.reference > docs/flags.md`."""
+
+import sys
+from collections.abc import Iterator
+
+from agent.adapters.settings.schema import FAKE, KUBELET
+from agent.adapters.settings.structs import fill
+from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
+from agent.adapters.settings.table.row import ACCEPTED, REMOVED
+from agent.cli.grammar import default_text, metavar
+from agent.core.config import KUBELET_VERSION
+
+_INTRODUCTION = f"""# Flags
+
+Every flag of kubelet {KUBELET_VERSION}, and a few of our own. Written by `python -m agent.cli.reference`; do not edit.
+
+- The grammar is kubelet's: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v 2`, `_` for `-`.
+- A flag with a field can be set in the file of `--config` instead; flags win over `--config-dir`, which wins over
+  `--config`. `fake-kubelet config show` tells where each value came from.
+- Without `--config`, kubelet's old defaults hold: `--anonymous-auth=true`, `--authentication-token-webhook=false`,
+  `--authorization-mode=AlwaysAllow`, `--read-only-port=10255`, and no `--eviction-hard`; with it, those below and
+  `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%`.
+- *d* marks what kubelet deprecates in favour of its config file, *later* what is checked and does nothing yet.
+"""
+_ABOUT = {
+    OURS: "Fields marked † are of `FakeKubeletConfiguration`, a second document in the same file.",
+    ACCEPTED: "Containers, images and cgroups: checked as kubelet checks them, and listed once at start.",
+    REMOVED: "Taken with a warning that names the version; `--strict-flags` refuses them as kubelet does.",
+}
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join([_INTRODUCTION, *(line for group in GROUPS for line in _section(group))])
+
+
+def _section(group: str) -> Iterator[str]:
+    rows = [flag for flag in FLAGS.values() if flag.group == group]
+    if group == ACCEPTED:
+        rows.sort(key=lambda flag: flag.name)
+    yield f"## {group}\n"
+    if group in _ABOUT:
+        yield f"{_ABOUT[group]}\n"
+    if group == REMOVED:
+        yield "| flag | removed in |\n|---|---|"
+        yield from (f"| `--{flag.name}` | v{flag.removed} |" for flag in rows)
+    else:
+        yield "| flag | takes | default | field | |\n|---|---|---|---|---|"
+        yield from (_row(flag) for flag in rows)
+    yield ""
+
+
+def _row(flag: Flag) -> str:
+    takes, default = metavar(flag), default_text(flag, {**fill(KUBELET, {}), **fill(FAKE, {})})
+    field = f"`{flag.field}`{' †' if flag.field in FAKE.fields else ''}" if flag.field else ""
+    marks = " ".join(mark for mark, is_set in (("*d*", flag.is_deprecated), ("*later*", flag.later)) if is_set)
+    cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {marks}".strip())
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('|', chr(92) + '|')}`" if text else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,60 @@
+"""Effective settings as a file to read or to use, with where each value came from."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from agent.adapters.settings.effective import Effective
+from agent.adapters.settings.kinds import Struct
+from agent.adapters.settings.origins import derived
+from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
+from agent.adapters.settings.structs import Document, printed
+
+
+def as_json(settings: Effective) -> str:
+    """One object: kubelet's settings as its /configz has them, ours, the flags that are no field, and all origins."""
+    shown = {
+        "kubeletconfig": printed(KUBELET, settings.kubelet) | {"apiVersion": KUBELET_API, "kind": KUBELET_KIND},
+        "fakekubeletconfig": printed(FAKE, settings.fake) | {"apiVersion": FAKE_API, "kind": FAKE_KIND},
+        "flags": settings.flags,
+        "origins": _origins(settings),
+    }
+    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_yaml(settings: Effective) -> str:
+    """Two documents that `--config` takes; what is no default says in a comment where it came from."""
+    lines = [f"apiVersion: {KUBELET_API}", f"kind: {KUBELET_KIND}"]
+    lines += _lines(KUBELET, printed(KUBELET, settings.kubelet), _origins(settings))
+    lines += ["---", f"apiVersion: {FAKE_API}", f"kind: {FAKE_KIND}"]
+    lines += _lines(FAKE, printed(FAKE, settings.fake), settings.origins)
+    if settings.flags:
+        lines += ["# Flags that have no field:"]
+        lines += [f"#   --{name}={_text(value)}" for name, value in settings.flags.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _origins(settings: Effective) -> dict[str, str]:
+    return settings.origins | derived(settings.kubelet, settings.origins)
+
+
+def _lines(struct: Struct, document: Document, origins: dict[str, str], prefix: str = "") -> Iterator[str]:
+    indent = "  " * prefix.count(".")
+    for name, value in document.items():
+        field, path = struct.fields[name], f"{prefix}{name}"
+        if isinstance(field, Struct) and value:
+            yield f"{indent}{name}:"
+            yield from _lines(field, value, origins, f"{path}.")
+        else:
+            first, *rest = yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=1000).splitlines()
+            comment = f"  # {origins[path]}" if path in origins else ""
+            yield f"{indent}{first}{comment}"
+            yield from (f"{indent}{line}" for line in rest)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{key}={text}" for key, text in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,144 @@
+"""The same flags and files give the same KubeletConfiguration in a real kubelet and here, field by field."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.adapters.settings import effective
+from agent.cli.show import as_json
+from agent.core.errors import ConfigError
+from tests.cluster.ports import free_ports
+from tests.parity.config_case import HEADER, ConfigCase
+from tests.parity.config_cases import CASES, KUBEADM
+from tests.parity.configz import Answer, Machine, agreeable_api
+from tests.parity.machine import as_flags, needed
+
+_MACHINES = 2
+
+
+@pytest.fixture(scope="module")
+def machines(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]]:
+    """Places to run kubelets side by side."""
+    if os.geteuid() != 0:
+        pytest.skip("the real kubelet needs root")
+    with agreeable_api() as port:
+        places = [Machine(binaries, tmp_path_factory.mktemp("k"), port) for _ in range(_MACHINES)]
+        with places[0], places[1]:
+            yield places
+
+
+@pytest.fixture(scope="module")
+def answers(machines: list[Machine], binaries: Path) -> Mapping[str, tuple[Answer, Any]]:
+    """What the kubelet and we made of each case."""
+    free: SimpleQueue[Machine] = SimpleQueue()
+    for machine in machines:
+        free.put(machine)
+    kubeadm = ConfigCase(KUBEADM, config=_kubeadms(binaries), as_it_is=True)
+
+    def both(case: ConfigCase) -> tuple[Answer, Any]:
+        machine = free.get()
+        try:
+            return _both(machine, case)
+        finally:
+            free.put(machine)
+
+    with ThreadPoolExecutor(len(machines)) as pool:
+        return dict(zip([case.id for case in (*CASES, kubeadm)], pool.map(both, (*CASES, kubeadm)), strict=True))
+
+
+def _both(machine: Machine, case: ConfigCase) -> tuple[Answer, Any]:
+    (port,) = free_ports(1)
+    folder = machine.directory / f"case-{port}"
+    (folder / "drop-ins").mkdir(parents=True)
+    arguments = _arguments(machine, case, folder, port)
+    try:
+        ours = json.loads(as_json(effective([*arguments, *_in_place(case.only_ours, machine)])))["kubeletconfig"]
+    except ConfigError as error:
+        ours = {"refused": str(error)}
+    return machine.ask(arguments, port), ours
+
+
+def _arguments(machine: Machine, case: ConfigCase, folder: Path, port: int) -> list[str]:
+    """The case's own, and what a kubelet needs on this machine: in the file, or as flags where there is none."""
+    base = needed(machine, port)
+    arguments = [f"--root-dir={machine.directory / 'root'}", f"--cert-dir={machine.directory / 'pki'}"]
+    arguments += [f"--kubeconfig={machine.kubeconfig}"]
+    if case.config is None:
+        arguments += as_flags(base)
+    else:
+        file = folder / "config.yaml"
+        file.write_text(_filled(case, base, machine))
+        arguments.append(f"--config={file}")
+    if case.drop_ins:
+        # kubelet forgets an empty enforceNodeAllocatable when it merges drop-ins, and then needs cgroups
+        drop_ins = {"00-machine.conf": "enforceNodeAllocatable: [none]", **case.drop_ins}
+        for name, text in drop_ins.items():
+            path = folder / "drop-ins" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(HEADER + _placed(text, machine))
+        arguments.append(f"--config-dir={folder / 'drop-ins'}")
+    return [*arguments, *_in_place(case.flags, machine)]
+
+
+def _filled(case: ConfigCase, base: Mapping[str, Any], machine: Machine) -> str:
+    """The case's file, completed with what this machine needs."""
+    text = _placed(case.config or "", machine)
+    if "{base}" in text:
+        return text.replace("{base}", json.dumps(base)[1:-1])
+    first, separator, rest = text.partition("\n---")
+    given = yaml.safe_load(first) or {}
+    unset = {name for name in base if not given.get(name)}
+    kept = [line for line in first.splitlines() if line.partition(":")[0] not in unset]
+    needed = yaml.safe_dump({name: base[name] for name in base if name in unset})
+    header = "" if case.as_it_is else HEADER
+    return "\n".join([header, *kept, needed]) + separator + rest
+
+
+def _in_place(flags: Any, machine: Machine) -> list[str]:
+    return [_placed(flag, machine) for flag in flags]
+
+
+def _placed(text: str, machine: Machine) -> str:
+    places = {"{dir}": machine.directory, "{ca}": machine.ca_file, "{runtime}": machine.runtime_endpoint}
+    for name, place in places.items():
+        text = text.replace(name, str(place))
+    return text
+
+
+def _kubeadms(binaries: Path) -> str:
+    """The KubeletConfiguration that this version of kubeadm writes."""
+    command = [str(binaries / "kubeadm"), "config", "print", "init-defaults"]
+    printed = subprocess.run(
+        [*command, "--component-configs=KubeletConfiguration"], check=True, capture_output=True, text=True
+    ).stdout
+    written = next(text for text in printed.split("---\n") if "kind: KubeletConfiguration" in text)
+    return written.replace("/etc/kubernetes/pki/ca.crt", "{ca}")  # which this machine need not have
+
+
+@pytest.mark.parametrize("case_id", [*(case.id for case in CASES), KUBEADM])
+def test_the_effective_configuration_is_a_kubelets(case_id: str, answers: Mapping[str, tuple[Answer, Any]]) -> None:
+    kubelet, ours = answers[case_id]
+    assert kubelet.config is not None, f"the kubelet did not start: {kubelet.said}"
+    theirs, own = dict(_flat(kubelet.config)), dict(_flat(ours))
+    assert {path: (theirs.get(path), own.get(path)) for path in theirs | own if theirs.get(path) != own.get(path)} == {}
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its path; an empty object is a value too."""
+    if isinstance(value, dict) and value:
+        for key, child in value.items():
+            yield from _flat(child, f"{path}.{key}")
+    else:
+        yield path, value
+
+
+def test_the_matrix_is_as_large_as_promised() -> None:
+    assert len({case.id for case in CASES}) == len(CASES) >= 40

@@ -1,0 +1,83 @@
+"""The table of flags beside the real `kubelet --help`, so that another version of Kubernetes shows what is new."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agent.adapters.settings.gate_table import GATES
+from agent.adapters.settings.schema import KUBELET
+from agent.adapters.settings.structs import fill
+from agent.adapters.settings.table import FLAGS
+from agent.cli.grammar import default_text
+
+_LINE = re.compile(r"^ +(?:-\w, )?--(?P<name>[\w-]+)(?: (?P<type>\S+))?  +(?P<text>.*)$")
+_DEFAULT = re.compile(r"\(default (.*?)\)(?: \(DEPRECATED|$)")
+_BOOL_TYPES = {None, "RuntimeDefault", "version[=true]"}  # a word in backticks in a usage becomes the type
+# what a kubelet without a file has other than the schema's defaults
+_LEGACY = {"anonymous-auth": "true", "authentication-token-webhook": "", "authorization-mode": "AlwaysAllow"}
+_LEGACY |= {"read-only-port": "10255"}
+
+
+_UNSTABLE = {"ALPHA", "BETA"}  # help does not list the others
+
+
+class Shown(NamedTuple):
+    """A flag as the kubelet's help shows it."""
+
+    takes_value: bool
+    default: str
+    deprecated: bool
+
+
+@pytest.fixture(scope="module")
+def shown(binaries: Path) -> Mapping[str, Shown]:
+    """The flags of the real kubelet."""
+    entries = re.split(r"\n(?= +(?:-\w, )?--)", kubelet_help(binaries).partition("Flags:\n")[2])
+    found = {}
+    for entry in entries:
+        match = _LINE.match(entry.replace("\n", " "))
+        assert match, entry
+        default = _DEFAULT.search(match["text"])
+        bare = default[1].strip('"').strip("[]") if default else ""
+        found[match["name"]] = Shown(match["type"] not in _BOOL_TYPES, bare, "DEPRECATED:" in entry)
+    return found
+
+
+def kubelet_help(binaries: Path) -> str:
+    """What the real kubelet prints."""
+    return subprocess.run([str(binaries / "kubelet"), "--help"], check=True, capture_output=True, text=True).stdout
+
+
+def test_the_feature_gates_that_help_lists_are_ours(binaries: Path) -> None:
+    listed = re.findall(r"(\w+)=true\|false \((ALPHA|BETA) - default=(true|false)\)", kubelet_help(binaries))
+    ours = {(name, gate.stage, str(gate.default).lower()) for name, gate in GATES.items() if gate.stage in _UNSTABLE}
+    assert len(listed) > 100
+    assert ours == set(listed)
+
+
+def test_every_flag_of_a_kubelet_is_known_and_no_other_is_called_kubelets(shown: Mapping[str, Shown]) -> None:
+    assert {flag.name for flag in FLAGS.values() if flag.is_kubelets} == set(shown)
+
+
+def test_each_flag_takes_a_value_where_a_kubelets_does(shown: Mapping[str, Shown]) -> None:
+    ours = {name: FLAGS[name].kind not in {"bool", "version"} for name in shown}
+    assert ours == {name: flag.takes_value for name, flag in shown.items()}
+
+
+def test_each_flag_has_a_kubelets_default(shown: Mapping[str, Shown]) -> None:
+    defaults = fill(KUBELET, {})
+    ours = {name: _LEGACY.get(name, default_text(FLAGS[name], defaults)) for name in shown}
+    assert ours == {name: flag.default for name, flag in shown.items()}
+
+
+def test_what_a_kubelet_deprecates_is_deprecated(shown: Mapping[str, Shown]) -> None:
+    ours = {name for name in shown if FLAGS[name].is_deprecated}
+    assert ours == {name for name, flag in shown.items() if flag.deprecated}
+
+
+def test_removed_flags_are_really_gone(shown: Mapping[str, Shown]) -> None:
+    assert {flag.name for flag in FLAGS.values() if flag.removed} & set(shown) == set()

@@ -1,0 +1,114 @@
+"""What a real kubelet refuses is refused here, with the same thing named; what it takes is taken."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agent.adapters.settings import load
+from agent.core.errors import ConfigError
+from tests.cluster.ports import free_ports
+from tests.parity.config_case import HEADER
+from tests.parity.config_file_mistakes import DROP_INS, FIELDS, WHOLE_FILES
+from tests.parity.config_mistakes import FLAGS, ODD_BUT_TAKEN, Mistake
+from tests.parity.configz import Answer, Machine, agreeable_api
+from tests.parity.machine import as_flags, needed
+
+
+@pytest.fixture(scope="module")
+def machine(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Where kubelets are asked."""
+    if os.geteuid() != 0:
+        pytest.skip("the real kubelet needs root")
+    with agreeable_api() as port, Machine(binaries, tmp_path_factory.mktemp("k"), port) as place:
+        yield place
+
+
+def ask_both(machine: Machine, flags: Sequence[str], config: str | None = None) -> tuple[Answer, str]:
+    """How the kubelet took it, and our refusal, empty where we took it."""
+    (port,) = free_ports(1)
+    base = needed(machine, port)
+    arguments = [f"--root-dir={machine.directory / 'root'}", f"--cert-dir={machine.directory / 'pki'}"]
+    arguments.append(f"--kubeconfig={machine.kubeconfig}")
+    if config is None:
+        arguments += as_flags(base)
+    else:
+        file = machine.directory / f"{port}.yaml"
+        file.write_text(config.replace("{base}", yaml.safe_dump(base)))
+        arguments.append(f"--config={file}")
+    arguments += flags
+    try:
+        load(arguments)
+        ours = ""
+    except ConfigError as error:
+        ours = str(error)
+    return machine.ask(arguments, port), ours
+
+
+def check_refusal(mistake: Mistake, kubelet: Answer, ours: str) -> None:
+    assert kubelet.exit_code, "the kubelet takes this"
+    assert mistake.named in kubelet.said
+    assert mistake.named in ours
+
+
+@pytest.mark.parametrize("mistake", FLAGS, ids=[mistake.given for mistake in FLAGS])
+def test_a_wrong_flag_is_refused_as_by_a_kubelet(mistake: Mistake, machine: Machine) -> None:
+    check_refusal(mistake, *ask_both(machine, mistake.given.split(" ")))
+
+
+@pytest.mark.parametrize("mistake", FIELDS, ids=[mistake.given.replace("\n", " ") for mistake in FIELDS])
+def test_a_wrong_field_is_refused_as_by_a_kubelet(mistake: Mistake, machine: Machine) -> None:
+    given = mistake.given.split("\n")
+    base = {name: value for name, value in needed(machine, 0).items() if not any(g.startswith(name) for g in given)}
+    base.pop("port")
+    text = f"{HEADER}{yaml.safe_dump(base)}{mistake.given}\n"
+    check_refusal(mistake, *ask_both(machine, [], text))
+
+
+@pytest.mark.parametrize("mistake", WHOLE_FILES, ids=[mistake.named for mistake in WHOLE_FILES])
+def test_a_file_of_another_kind_is_refused_as_by_a_kubelet(mistake: Mistake, machine: Machine) -> None:
+    check_refusal(mistake, *ask_both(machine, [], mistake.given))
+
+
+@pytest.mark.parametrize("mistake", DROP_INS, ids=[mistake.named for mistake in DROP_INS])
+def test_a_wrong_drop_in_is_refused_as_by_a_kubelet(mistake: Mistake, machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text(mistake.given.replace("{header}", HEADER))
+    check_refusal(mistake, *ask_both(machine, [f"--config-dir={tmp_path}", "--enforce-node-allocatable=none"]))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--no-such-flag"],
+        ["--max-pods=ten"],
+        ["--node-labels=kubernetes.io/role=x"],
+        ["--feature-gates=Nonsense=true"],
+        ["--config=/no/such/file"],
+    ],
+    ids=" ".join,
+)
+def test_a_refusal_is_printed_as_by_a_kubelet(flags: list[str], machine: Machine) -> None:
+    kubelet = subprocess.run(machine.run_words(flags), capture_output=True, text=True, check=False)
+    ours = subprocess.run([sys.executable, "-m", "agent", *flags], capture_output=True, text=True, check=False)
+    assert ours.returncode == kubelet.returncode == 1
+    assert without_header(ours.stderr) == without_header(kubelet.stderr)
+
+
+def without_header(text: str) -> str:
+    """What is printed, without time, process and place."""
+    (line,) = re.findall(
+        r"^E\d{4} \d\d:\d\d:\d\d\.\d{6} [ \d]{7} \w+\.(?:go|py):\d+\] (.*)\Z", text, re.MULTILINE | re.DOTALL
+    )
+    return str(line)
+
+
+@pytest.mark.parametrize("flag", ODD_BUT_TAKEN)
+def test_an_odd_flag_is_taken_as_by_a_kubelet(flag: str, machine: Machine) -> None:
+    kubelet, ours = ask_both(machine, [flag])
+    assert kubelet.config is not None, f"the kubelet refuses this: {kubelet.said}"
+    assert ours == ""

@@ -1,0 +1,130 @@
+import shlex
+
+import pytest
+
+from agent import __version__
+from agent.adapters.settings import load
+from agent.core.config import Certificates, Config, Eviction, Heartbeat, Registration, Resources, Serving
+from agent.core.errors import ConfigError
+from agent.core.eviction import Amount, Threshold
+from agent.core.labels import Taint
+from agent.core.quantity import Quantity
+
+
+def test_without_flags_everything_is_the_default():
+    config = load(["--hostname-override=n1"])
+    versions = {
+        "kubelet_version": f"v1.36.3+fake-kubelet.{__version__}",
+        "container_runtime_version": f"fake://{__version__}",
+    }
+    made_here = Certificates(  # as in a kubelet, which makes them there
+        serving_certificate="/var/lib/kubelet/pki/kubelet.crt", serving_key="/var/lib/kubelet/pki/kubelet.key"
+    )
+    assert config == Config(node_name="n1", certificates=made_here, **versions)
+
+
+def test_the_version_that_is_told_can_be_set_as_in_a_kubelet():
+    assert load(["--hostname-override=n1", "--version=v1.36.3-x"]).kubelet_version == "v1.36.3-x"
+
+
+def test_flags_about_the_node_find_their_place():
+    config = load(
+        shlex.split(
+            "--hostname-override N1 --node-labels=a=1,b=2 --node-labels b=3,c --register-node=false --port=10260 "
+            "--register-with-taints=t=v:NoSchedule --provider-id=kind://x --cloud-provider=external --healthz-port 0 "
+            "--enable-controller-attach-detach=0 --node-status-update-frequency=20s --node-status-report-frequency=1m "
+            "--node-lease-duration-seconds=60 --healthz-bind-address=0.0.0.0 --root-dir=/data --kubeconfig /k "
+            "--host-root=/host --kubelet-version=v1.2.3"
+        )
+    )
+    assert config.node_name == "n1"
+    assert config.registration == Registration(
+        register_node=False,
+        labels={"a": "1", "b": "3", "c": ""},
+        taints=(Taint("t", "v", "NoSchedule"),),
+        provider_id="kind://x",
+        external_cloud_provider=True,
+        controller_attach_detach=False,
+    )
+    assert config.heartbeat == Heartbeat(status_update_seconds=20, status_report_seconds=60, lease_duration_seconds=60)
+    assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
+    assert (config.root_dir, config.kubeconfig, config.host_root) == ("/data", "/k", "/host")
+    assert config.kubelet_version == "v1.2.3"
+
+
+def test_flags_about_resources_find_their_place():
+    config = load(
+        shlex.split(
+            "--max-pods=29 --pods-per-core=2 --kube-reserved=cpu=100m,memory=1Gi --system-reserved cpu=1 "
+            "--reserved-cpus=0-1 --local-storage-capacity-isolation=false --experimental-allocatable-ignore-eviction "
+            "--capacity=cpu=8 --extended-resources=nvidia.com/gpu=2 --capacity-from=cgroup"
+        )
+    )
+    assert config.resources == Resources(
+        max_pods=29,
+        pods_per_core=2,
+        kube_reserved={"memory": Quantity.parse("1Gi")},
+        system_reserved={"cpu": Quantity.parse("2")},  # the number of reserved CPUs, as in a kubelet
+        reserved_cpus="0-1",
+        local_storage=False,
+        ignore_eviction=True,
+        overrides={"cpu": Quantity.parse("8")},
+        extended={"nvidia.com/gpu": Quantity.parse("2")},
+        from_cgroup=True,
+    )
+
+
+def test_flags_about_eviction_find_their_place():
+    config = load(
+        shlex.split(
+            "--eviction-hard=memory.available<500Mi,nodefs.available<10% --eviction-soft=memory.available<1Gi "
+            "--eviction-soft-grace-period=memory.available=1m --eviction-minimum-reclaim=memory.available=64Mi "
+            "--eviction-pressure-transition-period=30s --sensor-interval=500ms"
+        )
+    )
+    reclaim = Amount(64 * 2**20)
+    assert config.eviction == Eviction(
+        hard=(
+            Threshold("memory.available", Amount(500 * 2**20), reclaim),
+            Threshold("nodefs.available", Amount(percent=10.0)),
+        ),
+        soft=(Threshold("memory.available", Amount(2**30), reclaim, 60.0),),
+        transition_seconds=30,
+        sensor_seconds=0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--hostname-override=a_b"], 'invalid node name "a_b".*--hostname-override'),
+        (["--hostname-override= "], "empty hostname is invalid"),
+        (["--node-status-update-frequency=10"], '"10" for "--node-status-update-frequency" flag: time: missing unit'),
+        (["--eviction-hard=memory.available=5"], 'for "--eviction-hard" flag: malformed pair, expect string<string'),
+        (["--system-reserved=gpu=1"], '--system-reserved value failed to parse: cannot reserve "gpu"'),
+        (["--node-labels=node-role.kubernetes.io/x="], "failed to validate kubelet flags: unknown 'kubernetes.io'"),
+        (["--eviction-soft=memory.available<1Gi"], "grace period must be specified"),
+        (["--capacity=cpu=many"], '--capacity value failed to parse: "many" for "cpu"'),
+        (["--extended-resources=a.b/c=-1"], '--extended-resources value failed to parse: "a.b/c" cannot be negative'),
+        (["--capacity-from=moon"], "--capacity-from must be host or cgroup"),
+        (["--sensor-interval=0s"], "--sensor-interval must be greater than 0"),
+    ],
+)
+def test_a_wrong_flag_is_named(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        load(arguments)
+
+
+def test_the_start_line_of_an_eks_node_works():
+    labels = ",".join(f"eks.amazonaws.com/label-{number}=x" for number in range(7))
+    config = load(
+        shlex.split(
+            "--kubeconfig /k --container-runtime-endpoint unix:///run/containerd/containerd.sock "
+            "--image-credential-provider-config /c.json --image-credential-provider-bin-dir /bin "
+            "--node-ip=10.20.11.32 --pod-infra-container-image=example.com/pause:3.5 --v=2 --cloud-provider=aws "
+            f"--container-runtime=remote --node-labels={labels} --max-pods=29 --hostname-override=ip-10-20-11-32"
+        )
+    )
+    assert (len(config.registration.labels), config.resources.max_pods) == (7, 29)
+    assert [str(ip) for ip in config.node_ips] == ["10.20.11.32"]
+    assert config.registration.external_cloud_provider is False
