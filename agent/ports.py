@@ -2,6 +2,7 @@
 
 AgentError
 ├── StartError          a person must act: the message says what and how; exit code 1
+├── NodeDeleted         our Node is gone, and we were told to end then; exit code 0
 └── ApiError            the API server's answer, or the lack of one
     ├── Unavailable     no usable answer: connection, TLS, timeout, 5xx, 429, nonsense; time may heal it
     ├── Unauthorized    401
@@ -9,16 +10,21 @@ AgentError
     ├── NotFound        404
     ├── AlreadyExists   409 at creation
     ├── Conflict        409 at update: somebody was faster, or the object is gone
+    ├── Expired         410: a watch cannot go on from there
+    ├── NotSigned       a certificate that was asked for did not come
     └── Rejected        any other 4xx: the request itself is wrong
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from agent.core.csr import Template
 from agent.core.events import NodeEvent
 from agent.core.model import HostSnapshot, Object
+from agent.core.x509 import Certificate
 
 Rand = Callable[[], float]
 """A random number in [0, 1)."""
@@ -30,6 +36,10 @@ class AgentError(Exception):
 
 class StartError(AgentError):
     """The program cannot go on until a person acts."""
+
+
+class NodeDeleted(AgentError):
+    """Somebody deleted our Node, and the settings say that this is the end."""
 
 
 class ApiError(AgentError):
@@ -62,6 +72,14 @@ class AlreadyExists(ApiError):
 
 class Conflict(ApiError):
     """The object changed since it was read."""
+
+
+class Expired(ApiError):
+    """The API server does not remember that far back."""
+
+
+class NotSigned(ApiError):
+    """A certificate was denied, failed, did not come in time, or could not be kept."""
 
 
 class Rejected(ApiError):
@@ -106,6 +124,9 @@ class NodeApi(Protocol):
     async def patch_status(self, name: str, patch: Object) -> Object:
         """Apply a strategic-merge patch through the status subresource."""
 
+    async def delete(self, name: str) -> None:
+        """Delete the Node."""
+
 
 class LeaseApi(Protocol):
     """Our Lease at the API server."""
@@ -118,6 +139,9 @@ class LeaseApi(Protocol):
 
     async def replace(self, lease: Object) -> Object:
         """Write the Lease if it is still the version it was read as."""
+
+    async def delete(self, name: str) -> None:
+        """Delete the Lease."""
 
 
 class CSINodeApi(Protocol):
@@ -141,6 +165,86 @@ class EventApi(Protocol):
 
     async def patch(self, name: str, patch: Object) -> Object:
         """Count an event that was sent before once more."""
+
+
+class Listed(NamedTuple):
+    """All objects of a selection at one moment."""
+
+    objects: list[Object]
+    version: str
+
+
+class Change(NamedTuple):
+    """What a watch tells: OPENED (once, without an object), ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    kind: str
+    object: Object
+
+
+class WatchApi(Protocol):
+    """Some objects of one kind, and what happens to them."""
+
+    async def list(self) -> Listed:
+        """All of them now."""
+
+    def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
+        """Every change after a version, for at most so long; Expired where that version is too old."""
+
+
+class KeyPair(NamedTuple):
+    """A certificate with those that vouch for it, and its key."""
+
+    certificate_pem: str
+    key_pem: str
+
+
+class PreparedRequest(NamedTuple):
+    """A certificate request and the key it was signed with."""
+
+    key_pem: str
+    csr_pem: str
+    public_key: bytes
+    is_rsa: bool
+
+
+class KeyMaker(Protocol):
+    """Makes keys, and requests for certificates; NotSigned says why it cannot."""
+
+    async def request(self, template: Template, key_pem: str = "") -> PreparedRequest:
+        """A certificate request, for the given key or a new one."""
+
+    async def fault(self, csr_pem: str, key_pem: str, template: Template) -> str:
+        """Why a request that was found is not ours; empty if it is."""
+
+
+class SigningApi(Protocol):
+    """CertificateSigningRequests at the API server."""
+
+    async def create(self, request: Object) -> Object:
+        """Create a request; where it has no name, the API server gives it one."""
+
+    async def get(self, name: str) -> Object:
+        """Read a request."""
+
+    def named(self, name: str) -> WatchApi:
+        """One request, to be watched."""
+
+
+class SigningDesk(Protocol):
+    """Where certificates are asked for, with the best credentials that there are at the moment."""
+
+    def open(self) -> AbstractAsyncContextManager[SigningApi]:
+        """Connections for one request; a StartError if there are no credentials at all."""
+
+
+class CertificateStore(Protocol):
+    """Where certificates and their keys are kept."""
+
+    async def current(self) -> Certificate | None:
+        """The one in use, expired or not; None if there is none that loads."""
+
+    async def update(self, certificate_pem: str, key_pem: str) -> Certificate:
+        """Make a pair the one in use; NotSigned if it cannot be kept."""
 
 
 class Recorder(Protocol):

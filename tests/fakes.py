@@ -4,7 +4,7 @@ import asyncio
 import copy
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -13,7 +13,7 @@ from typing import Any
 from agent.core.config import Config
 from agent.core.facts import Facts
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network, Object
-from agent.ports import AlreadyExists, Conflict, NotFound
+from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unavailable
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 GIB = 2**30
@@ -24,11 +24,12 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.elapsed = 0.0
+        self.skew_seconds = 0.0  # how far the wall clock was set forward or back
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.elapsed)
+        return START + timedelta(seconds=self.elapsed + self.skew_seconds)
 
     def monotonic(self) -> float:
         return self.elapsed
@@ -87,8 +88,12 @@ class FakeObjects:
         self.objects: dict[str, Object] = {}
         self.calls: list[tuple[float, str]] = []
         self.fail: Callable[[str], Exception | None] = lambda _: None
+        self.watch_seconds: list[int] = []
         self._clock = clock
         self._numbers = itertools.count(1)
+        self._history: list[Change] = []
+        self._news = asyncio.Event()
+        self._cuts = 0
 
     def times(self, verb: str) -> list[float]:
         """When a verb was called."""
@@ -124,8 +129,33 @@ class FakeObjects:
 
     async def delete(self, name: str) -> None:
         self._called("delete")
-        self._found(name)
+        gone = self._found(name)
         del self.objects[name]
+        gone["metadata"]["resourceVersion"] = str(next(self._numbers))
+        self._tell("DELETED", gone)
+
+    async def list(self) -> Listed:
+        self._called("list")
+        return Listed([copy.deepcopy(obj) for obj in self.objects.values()], str(next(self._numbers)))
+
+    async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
+        self._called("watch")
+        self.watch_seconds.append(seconds)
+        end, cuts = self._clock.elapsed + seconds, self._cuts
+        yield Change("OPENED", {})
+        seen = next((n for n, change in enumerate(self._history) if _number(change) > int(version)), len(self._history))
+        while self._clock.elapsed < end:
+            for change in self._history[seen:]:
+                yield copy.deepcopy(change)
+            seen = len(self._history)
+            await self._clock.wait(self._news, end - self._clock.elapsed)
+            if self._cuts > cuts:
+                raise Unavailable("the connection was cut")
+
+    def cut(self) -> None:
+        """End all watches as a crash of the server does."""
+        self._cuts += 1
+        self._announce()
 
     def _called(self, verb: str) -> None:
         self.calls.append((self._clock.elapsed, verb))
@@ -139,8 +169,22 @@ class FakeObjects:
 
     def _store(self, name: str, stored: Object) -> Object:
         stored["metadata"]["resourceVersion"] = str(next(self._numbers))
+        kind = "MODIFIED" if name in self.objects else "ADDED"
         self.objects[name] = stored
+        self._tell(kind, stored)
         return copy.deepcopy(stored)
+
+    def _tell(self, kind: str, obj: Object) -> None:
+        self._history.append(Change(kind, copy.deepcopy(obj)))
+        self._announce()
+
+    def _announce(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _number(change: Change) -> int:
+    return int(change.object["metadata"]["resourceVersion"])
 
 
 def merged(base: Any, patch: Any) -> Any:
@@ -172,10 +216,13 @@ def _merged_by_type(base: list[Object], changes: list[Object]) -> list[Object]:
 class FakeHost:
     """A machine whose figures a test sets."""
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, clock: FakeClock | None = None, **changes: Any) -> None:
         self.current = host_snapshot(**changes)
+        self.read_at: list[float] = []
+        self._clock = clock or FakeClock()
 
     async def snapshot(self) -> HostSnapshot:
+        self.read_at.append(self._clock.elapsed)
         return self.current
 
     async def glance(self) -> HostSnapshot:

@@ -1,208 +1,146 @@
-"""The Kubernetes API behind our ports: kubernetes-asyncio on sessions of our own; its errors stop here."""
+"""The Kubernetes API behind our ports: one class for each kind of object that a node has to do with."""
 
-import asyncio.sslproto
-import ssl
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
-import aiohttp
-import msgspec
-
-from agent import __version__
-from agent.adapters.credentials import Credentials
-from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
+from agent.adapters.answers import refusal
+from agent.adapters.lane import Lane
+from agent.adapters.shapes import LeaseShape, NodeShape, Stored, misfit
 from agent.core import events, lease
-from agent.core.config import KUBELET_VERSION
-from agent.core.goduration import format_seconds
 from agent.core.model import Object
-from agent.ports import (
-    AlreadyExists,
-    ApiError,
-    Conflict,
-    Forbidden,
-    NotFound,
-    Rejected,
-    Unauthorized,
-    Unavailable,
-)
+from agent.ports import Change, Listed, Unavailable
 
-_DEFAULT_TIMEOUT_SECONDS = 30.0
-_IDLE_SECONDS = 90.0  # as Go's http.Transport
-_JSON = "application/json"
 _STRATEGIC_MERGE = "application/strategic-merge-patch+json"
-
-if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
-    # asyncio sets aside 256 KiB for each TLS connection; a heartbeat is 1 KiB.
-    asyncio.sslproto.SSLProtocol.max_size = 16 * 1024
+_NODES = "/api/v1/nodes"
 
 
-class _Rest(RESTClientObject):
-    """The library's request code on a given session; its own would ask netrc in a thread for each request."""
+class _Objects:
+    """Objects of one kind: what the API server answers is checked before anybody else sees it."""
 
-    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
-        self.pool_manager = session
-        self.proxy = configuration.proxy
-        self.proxy_headers = configuration.proxy_headers
-        self.server_hostname = configuration.tls_server_name
-
-
-class _Client(ApiClient):
-    """The library's client without the session, thread pool and system CAs that its constructor sets up."""
-
-    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
-        self.configuration = configuration
-        self.rest_client = _Rest(configuration, session)
-        self.default_headers: dict[str, str] = {}
-        self.cookie = None  # type: ignore[assignment]
-        self.client_side_validation = False
-
-
-class Lane:
-    """One way to the API server, with its own connections and its own deadline."""
-
-    def __init__(self, credentials: Credentials, *, architecture: str, timeout_seconds: float | None = None) -> None:
-        self._credentials = credentials
-        self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
-        # The server gives up when we do; kubelet says so for heartbeats only.
-        self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
-        connector = aiohttp.TCPConnector(ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS)
-        self._session = aiohttp.ClientSession(connector=connector)
-        self._client = _Client(credentials.configuration, self._session)
-        # The part before the slash becomes the manager in managedFields, as for a kubelet.
-        self._client.user_agent = f"kubelet/{KUBELET_VERSION} (linux/{architecture}) fake-kubelet/{__version__}"
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._session.close()
-
-    async def call(self, method: str, path: str, body: Object | None = None, content_type: str = _JSON) -> Object:
-        """One request; its answer as an object, or an ApiError."""
-        try:
-            response = await self._client.call_api(
-                path,
-                method,
-                query_params=self._query,
-                header_params={"Accept": _JSON, "Content-Type": content_type},
-                body=body,
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _request_timeout=self._timeout_seconds,
-            )
-            async with response:
-                content = await response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise Unavailable(self._described(method, path, error)) from error
-        return _decoded(response.status, content, response.headers.get("Retry-After"))
-
-    def _described(self, method: str, path: str, error: Exception) -> str:
-        where = f'{method.capitalize()} "{self._credentials.server}{path}"'
-        if isinstance(error, TimeoutError):
-            return f"{where}: no answer within {format_seconds(self._timeout_seconds)}"
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
-            hint = f"check certificate-authority in {self._credentials.source}"
-            return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-            return f"{where}: TLS handshake failed: {error}"
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return f"{where}: {error.os_error.strerror or error.os_error}"
-        return f"{where}: {error or type(error).__name__}"
-
-
-class KubeNodes:
-    """Nodes, as NodeApi wants them."""
+    path: str
+    shape: type[Stored] = Stored
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
     async def get(self, name: str) -> Object:
-        """Read the Node."""
-        return await self._lane.call("GET", f"/api/v1/nodes/{name}")
+        """Read the object."""
+        return self._known(name, await self._lane.call("GET", f"{self.path}/{name}"))
 
-    async def create(self, node: Object) -> Object:
-        """Create the Node."""
-        return await self._lane.call("POST", "/api/v1/nodes", node)
+    async def create(self, obj: Object) -> Object:
+        """Create the object."""
+        return self._known(obj["metadata"]["name"], await self._lane.call("POST", self.path, obj))
+
+    async def replace(self, obj: Object) -> Object:
+        """Write the object if it is still the version it was read as."""
+        name = obj["metadata"]["name"]
+        return self._known(name, await self._lane.call("PUT", f"{self.path}/{name}", obj))
+
+    async def delete(self, name: str) -> None:
+        """Delete the object."""
+        await self._lane.call("DELETE", f"{self.path}/{name}")
+
+    async def _patched(self, name: str, path: str, patch: Object) -> Object:
+        return self._known(name, await self._lane.call("PATCH", path, patch, _STRATEGIC_MERGE))
+
+    def _known(self, name: str, answer: Object) -> Object:
+        fault = misfit(answer, self.shape)
+        if fault is None and answer["metadata"]["name"] != name:
+            fault = f"it is about {answer['metadata']['name'][:100]}"
+        if fault is not None:
+            raise Unavailable(f"the answer about {self.path}/{name} makes no sense: {fault}")
+        return answer
+
+
+class KubeNodes(_Objects):
+    """Nodes, as NodeApi wants them."""
+
+    path, shape = _NODES, NodeShape
 
     async def patch_status(self, name: str, patch: Object) -> Object:
         """Apply a strategic-merge patch through the status subresource."""
-        return await self._lane.call("PATCH", f"/api/v1/nodes/{name}/status", patch, _STRATEGIC_MERGE)
+        return await self._patched(name, f"{self.path}/{name}/status", patch)
 
 
-class KubeLeases:
+class KubeLeases(_Objects):
     """Node leases, as LeaseApi wants them."""
 
-    _PATH = f"/apis/coordination.k8s.io/v1/namespaces/{lease.NAMESPACE}/leases"
-
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-
-    async def get(self, name: str) -> Object:
-        """Read the Lease."""
-        return await self._lane.call("GET", f"{self._PATH}/{name}")
-
-    async def create(self, lease: Object) -> Object:
-        """Create the Lease."""
-        return await self._lane.call("POST", self._PATH, lease)
-
-    async def replace(self, lease: Object) -> Object:
-        """Write the Lease if it is still the version it was read as."""
-        return await self._lane.call("PUT", f"{self._PATH}/{lease['metadata']['name']}", lease)
+    path, shape = f"/apis/coordination.k8s.io/v1/namespaces/{lease.NAMESPACE}/leases", LeaseShape
 
 
-class KubeCSINodes:
+class KubeCSINodes(_Objects):
     """CSINodes, as CSINodeApi wants them."""
 
-    _PATH = "/apis/storage.k8s.io/v1/csinodes"
-
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-
-    async def get(self, name: str) -> Object:
-        """Read the CSINode."""
-        return await self._lane.call("GET", f"{self._PATH}/{name}")
-
-    async def create(self, csinode: Object) -> Object:
-        """Create the CSINode."""
-        return await self._lane.call("POST", self._PATH, csinode)
-
-    async def delete(self, name: str) -> None:
-        """Delete the CSINode."""
-        await self._lane.call("DELETE", f"{self._PATH}/{name}")
+    path = "/apis/storage.k8s.io/v1/csinodes"
 
 
-class KubeEvents:
+class KubeEvents(_Objects):
     """Events, as EventApi wants them."""
 
-    _PATH = f"/api/v1/namespaces/{events.NAMESPACE}/events"
-
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-
-    async def create(self, event: Object) -> Object:
-        """Send an event."""
-        return await self._lane.call("POST", self._PATH, event)
+    path = f"/api/v1/namespaces/{events.NAMESPACE}/events"
 
     async def patch(self, name: str, patch: Object) -> Object:
         """Count an event that was sent before once more."""
-        return await self._lane.call("PATCH", f"{self._PATH}/{name}", patch, _STRATEGIC_MERGE)
+        return await self._patched(name, f"{self.path}/{name}", patch)
 
 
-def _decoded(status: int, content: bytes, retry_after: str | None) -> Object:
-    try:
-        answer = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise Unavailable(f"the answer is no Kubernetes object (HTTP {status})")
-    if 200 <= status < 300:
-        return answer
-    raise _error(status, answer, retry_after)
+class KubeSelection:
+    """Some objects of one kind, listed and watched, as WatchApi wants them."""
+
+    def __init__(self, lane: Lane, path: str, *, field_selector: str, shape: type[Stored] = Stored) -> None:
+        self._lane = lane
+        self._path = path
+        self._query = [("fieldSelector", field_selector)]
+        self._shape = shape
+
+    @classmethod
+    def node(cls, lane: Lane, name: str) -> "KubeSelection":
+        """One Node: all that a node may see."""
+        return cls(lane, _NODES, field_selector=f"metadata.name={name}", shape=NodeShape)
+
+    async def list(self) -> Listed:
+        """All of them now, and the version from which a watch goes on."""
+        answer = await self._lane.call("GET", self._path, query=self._query)
+        try:
+            objects, version = list(answer.get("items") or ()), answer["metadata"]["resourceVersion"]
+        except (KeyError, TypeError) as error:
+            raise Unavailable(f"the list of {self._path} makes no sense: {error!r}") from error
+        return Listed([self._fitting(obj) for obj in objects], str(version))
+
+    async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
+        """What happens to them after a version: first the word that the watch is open, then each change."""
+        query = [
+            *self._query,
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", str(seconds)),
+        ]
+        async with aclosing(self._lane.stream(self._path, query, seconds=seconds)) as lines:
+            async for line in lines:
+                yield Change("OPENED", {}) if line is None else self._change(line)
+
+    def _change(self, line: Object) -> Change:
+        kind, obj = line.get("type"), line.get("object")
+        if not isinstance(obj, dict):
+            raise Unavailable(f"an event of {self._path} makes no sense: it has no object")
+        if kind == "ERROR":
+            code = obj.get("code")
+            raise refusal(code if isinstance(code, int) else 500, obj, None)
+        if kind == "BOOKMARK":
+            return Change("BOOKMARK", {"metadata": {"resourceVersion": _version(obj)}})
+        return Change(str(kind), self._fitting(obj))
+
+    def _fitting(self, obj: Object) -> Object:
+        fault = misfit(obj, self._shape)
+        if fault is not None:
+            raise Unavailable(f"an object of {self._path} makes no sense: {fault}")
+        return obj
 
 
-def _error(status: int, answer: Object, retry_after: str | None) -> ApiError:
-    message = str(answer.get("message") or f"HTTP {status}")
-    seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
-    if status == 429 or status >= 500 or answer.get("kind") != "Status":
-        return Unavailable(message, retry_after_seconds=seconds)
-    if status == 409:
-        return (AlreadyExists if answer.get("reason") == "AlreadyExists" else Conflict)(message)
-    return {401: Unauthorized, 403: Forbidden, 404: NotFound}.get(status, Rejected)(message)
+def _version(bookmark: Object) -> str:
+    metadata = bookmark.get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if not isinstance(version, str) or not version:
+        raise Unavailable("a bookmark makes no sense: it has no version")
+    return version

@@ -12,6 +12,7 @@ from agent import __version__, klog
 from agent.adapters.settings.effective import Effective, from_flags
 from agent.adapters.settings.node_config import node_config
 from agent.cli.grammar import KubeletCommand, KubeletGroup
+from agent.cli.join import JoinCommand, join
 from agent.core.config import KUBELET_VERSION
 from agent.core.errors import ConfigError
 from agent.core.goduration import parse_seconds
@@ -144,6 +145,12 @@ def _seconds(flag: str, text: str) -> float:
         return parse_seconds(text)
     except ValueError as error:
         raise ConfigError(f'invalid argument "{text}" for {flag}: {error}') from error
+
+
+@cli.command(cls=JoinCommand, name="join")
+def join_cluster(context: typer.Context) -> None:
+    """Join a cluster in kubeadm's words, then run: `join HOST:PORT --token T --discovery-token-ca-cert-hash H`."""
+    join(context.obj["arguments"])
 
 
 @cli.command()

@@ -1,13 +1,15 @@
 """Create the CSINode, without which the node is not ready."""
 
-import asyncio
 import logging
+from contextlib import suppress
 
 from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
+from agent.loops.membership import Membership
 from agent.loops.readiness import Readiness
 from agent.loops.retry import registering
-from agent.ports import ApiError, Clock, CSINodeApi, NodeApi, NotFound
+from agent.loops.weather import Weather
+from agent.ports import ApiError, CSINodeApi, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -15,42 +17,46 @@ _SUBJECT = "storage"
 
 
 class CSINodeLoop:
-    """Sees to it that the CSINode exists and belongs to our Node, once."""
+    """Sees to it that the CSINode exists and belongs to our Node, once in the life of each Node."""
 
     def __init__(
         self,
         *,
         node_name: str,
         csinodes: CSINodeApi,
-        nodes: NodeApi,
         readiness: Readiness,
-        registered: asyncio.Event,
-        clock: Clock,
+        membership: Membership,
+        weather: Weather,
     ) -> None:
         self._name = node_name
         self._csinodes = csinodes
-        self._nodes = nodes
         self._readiness = readiness
-        self._registered = registered
-        self._clock = clock
+        self._membership = membership
+        self._weather = weather
 
     async def run(self) -> None:
-        """Wait for the Node, then try until the CSINode is there."""
-        self._readiness.block(_SUBJECT, "CSINode is not yet initialized")
-        await self._registered.wait()
-        async for attempt in registering(self._clock, self._failed):
-            with attempt:
-                await self.sync()
-        self._readiness.clear(_SUBJECT)
+        """Wait for a Node, then try until its CSINode is there; and again for the next Node."""
+        while True:
+            self._readiness.block(_SUBJECT, "CSINode is not yet initialized")
+            uid = await self._membership.other_than(None)
+            async for attempt in registering(self._weather, self._failed):
+                with attempt:
+                    await self.sync()
+            if uid == self._membership.uid:
+                self._readiness.clear(_SUBJECT)
+                await self._membership.other_than(uid)
 
     async def sync(self) -> None:
         """Create the CSINode, or replace one that belonged to an earlier Node of this name."""
-        uid = (await self._nodes.get(self._name))["metadata"]["uid"]
+        uid = self._membership.uid
+        if uid is None:
+            return
         existing = await self._existing()
         if existing and is_owned_by(existing, uid):
             return
         if existing:
-            await self._csinodes.delete(self._name)
+            with suppress(NotFound):  # collected with the Node that owned it
+                await self._csinodes.delete(self._name)
         await self._csinodes.create(new_csinode(self._name, uid))
 
     async def _existing(self) -> Object | None:

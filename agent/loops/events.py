@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import random
 
 from agent.core.correlation import Correlated, Correlator
 from agent.core.events import NodeEvent, event_object
 from agent.core.model import Object
 from agent.klog import V2
 from agent.loops.retry import delivering_event
-from agent.ports import ApiError, Clock, EventApi, NotFound, Rand
+from agent.loops.weather import Weather
+from agent.ports import ApiError, Clock, EventApi, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -19,11 +19,11 @@ _QUEUE_LENGTH = 1000  # as client-go's broadcaster: what does not fit is dropped
 class EventLoop:
     """A recorder for the node's events, and the task that sends them."""
 
-    def __init__(self, *, node_name: str, events: EventApi, clock: Clock, rand: Rand = random.random) -> None:
+    def __init__(self, *, node_name: str, events: EventApi, weather: Weather, clock: Clock) -> None:
         self._name = node_name
         self._events = events
+        self._weather = weather
         self._clock = clock
-        self._rand = rand
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
         self._recorded = 0
@@ -43,11 +43,16 @@ class EventLoop:
             event = await self._queue.get()
             if correlated := self._correlator.correlate(event, self._clock.monotonic()):
                 await self._deliver(correlated)
+            self._queue.task_done()
+
+    async def drained(self) -> None:
+        """Return when everything recorded so far is sent or given up."""
+        await self._queue.join()
 
     async def _deliver(self, correlated: Correlated) -> None:
         """Send one event; one that cannot be sent is dropped, as kubelet does."""
         try:
-            async for attempt in delivering_event(self._clock, self._rand):
+            async for attempt in delivering_event(self._weather):
                 with attempt:
                     await self._send(correlated)
         except ApiError as error:

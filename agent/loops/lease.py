@@ -1,15 +1,17 @@
 """Keep the Lease fresh."""
 
-import asyncio
 import logging
 import random
 
 from agent.core.config import Config
+from agent.core.csinode import is_owned_by
 from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
 from agent.core.schedule import jittered
+from agent.loops.membership import Membership
 from agent.loops.retry import ensuring_lease, five_tries
+from agent.loops.weather import Weather
 from agent.ports import ApiError, Clock, Conflict, LeaseApi, NodeApi, NotFound, Rand
 
 log = logging.getLogger(__name__)
@@ -26,7 +28,8 @@ class LeaseLoop:
         config: Config,
         leases: LeaseApi,
         nodes: NodeApi,
-        registered: asyncio.Event,
+        membership: Membership,
+        weather: Weather,
         clock: Clock,
         rand: Rand = random.random,
     ) -> None:
@@ -35,21 +38,34 @@ class LeaseLoop:
         self._period_seconds = config.heartbeat.lease_renew_seconds
         self._leases = leases
         self._nodes = nodes
-        self._registered = registered
+        self._membership = membership
+        self._weather = weather
         self._clock = clock
         self._rand = rand
         self._latest: Object | None = None
+        self._served_uid: str | None = None  # the Node at the time of the last try
+        self._fails = False
 
     async def run(self) -> None:
         """Renew forever; cancellation is the only way out."""
         while True:
-            await self.sync()
-            pause_seconds = jittered(self._period_seconds, _JITTER, self._rand())
-            if self._latest is None and not self._registered.is_set():
-                # Better than kubelet, whose first lease comes 10 s late: a lease needs its Node, so wait for that.
-                await self._clock.wait(self._registered, pause_seconds)
-            else:
-                await self._clock.sleep(pause_seconds)
+            self._served_uid = self._membership.uid
+            if not self._membership.is_gone:  # a lease of nobody would only be collected
+                await self.sync()
+            await self._pause(jittered(self._period_seconds, _JITTER, self._rand()))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for the next tick, or for a Node that has no lease yet.
+
+        Better than kubelet, whose first lease comes 10 s late: a lease needs its Node, and no more than that.
+        """
+        end = self._clock.monotonic() + seconds
+        while not self._is_called_for() and (left := end - self._clock.monotonic()) > 0:
+            await self._clock.wait(self._membership.news, left)
+
+    def _is_called_for(self) -> bool:
+        uid = self._membership.uid
+        return uid not in {None, self._served_uid} and not (self._latest and is_owned_by(self._latest, str(uid)))
 
     async def sync(self) -> None:
         """Renew once; a failure is logged and left to the next tick."""
@@ -59,20 +75,22 @@ class LeaseLoop:
             except ApiError as error:
                 log.info("failed to update lease using latest lease, fallback to ensure lease", {"err": error})
             else:
+                self._got_through()
                 return
-        lease, created = await self._ensure()
-        self._latest = lease
-        if lease is None or created:
+        self._latest, created = await self._ensure()
+        if self._latest is None:
             return
         try:
-            self._latest = await self._renew(lease)
+            self._latest = self._latest if created else await self._renew(self._latest)
         except ApiError as error:
             log.error("Will retry updating lease", {"err": error, "interval": format_seconds(self._period_seconds)})
+        else:
+            self._got_through()
 
     async def _renew(self, lease: Object) -> Object:
         """Write without reading first, up to five times; after a conflict, from a fresh copy."""
         base: Object | None = lease
-        async for attempt in five_tries(self._clock, self._update_failed):
+        async for attempt in five_tries(self._weather, self._update_failed):
             with attempt:
                 if base is None:
                     base, _ = await self._ensure()
@@ -86,13 +104,14 @@ class LeaseLoop:
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _next(self, lease: Object) -> Object:
-        if not lease["metadata"].get("ownerReferences"):
+        uid = self._membership.uid
+        if not lease["metadata"].get("ownerReferences") or (uid and not is_owned_by(lease, uid)):
             lease = owned(lease, self._name, await self._node_uid())
         return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
 
     async def _ensure(self) -> tuple[Object | None, bool]:
         """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""
-        async for attempt in ensuring_lease(self._clock, self._ensure_failed):
+        async for attempt in ensuring_lease(self._weather, self._ensure_failed):
             with attempt:
                 try:
                     return await self._leases.get(self._name), False
@@ -104,7 +123,7 @@ class LeaseLoop:
         try:
             uid = await self._node_uid()
         except NotFound as error:
-            if self._registered.is_set():
+            if self._membership.is_gone or not self._membership.wants_registration:
                 log.error(
                     "Failed to get node when trying to set owner ref to the node lease",
                     {"err": error, "node": self._name},
@@ -114,13 +133,26 @@ class LeaseLoop:
         return await self._leases.create(lease), True
 
     async def _node_uid(self) -> str:
-        uid: str = (await self._nodes.get(self._name))["metadata"]["uid"]
+        """The UID of the Node as it is at this moment, which may be news."""
+        try:
+            uid: str = (await self._nodes.get(self._name))["metadata"]["uid"]
+        except NotFound:
+            self._membership.lost()
+            raise
+        self._membership.seen(uid)
         return uid
 
+    def _got_through(self) -> None:
+        if self._fails:
+            self._fails = False
+            self._weather.improved()
+
     def _update_failed(self, error: ApiError, _: float) -> None:
+        self._fails = True
         log.error("Failed to update lease", {"err": error})
 
     def _ensure_failed(self, error: ApiError, interval_seconds: float) -> None:
+        self._fails = True
         log.error(
             "Failed to ensure lease exists, will retry",
             {"err": error, "interval": format_seconds(interval_seconds)},

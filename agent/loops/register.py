@@ -1,20 +1,22 @@
 """Create our Node, or reconcile the one already there."""
 
-import asyncio
 import logging
 
 from agent.core.events import reboot_events, status_events
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
+from agent.loops.membership import Membership
 from agent.loops.observe import Observer
+from agent.loops.ownnode import OwnNode
 from agent.loops.retry import registering
-from agent.ports import AlreadyExists, ApiError, Clock, Forbidden, NodeApi, Recorder
+from agent.loops.weather import Weather
+from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, Recorder
 
 log = logging.getLogger(__name__)
 
 
 class Registrar:
-    """Sees to it that the Node exists, once in the life of the process."""
+    """Sees to it that the Node exists."""
 
     def __init__(
         self,
@@ -23,43 +25,47 @@ class Registrar:
         nodes: NodeApi,
         observer: Observer,
         events: Recorder,
-        registered: asyncio.Event,
-        clock: Clock,
+        own: OwnNode,
+        membership: Membership,
+        weather: Weather,
     ) -> None:
         self._name = node_name
         self._nodes = nodes
         self._observer = observer
         self._events = events
-        self._registered = registered
-        self._clock = clock
+        self._own = own
+        self._membership = membership
+        self._weather = weather
 
     async def register(self) -> None:
-        """Try without end until the Node is there; it is never repeated after that, as kubelet."""
-        if self._registered.is_set():
+        """Try without end until the Node is there; nothing to do where it is."""
+        if not self._membership.wants_registration:
             return
-        async for attempt in registering(self._clock, self._failed):
+        async for attempt in registering(self._weather, self._failed):
             with attempt:
-                await self._create_or_reconcile()
-        self._registered.set()
+                node = await self._create_or_reconcile()
+                self._membership.joined(node["metadata"]["uid"])
+                self._own.put(node)
 
-    async def _create_or_reconcile(self) -> None:
+    async def _create_or_reconcile(self) -> Object:
         facts = await self._observer.facts({})
         node, desired = new_node(facts)
         log.info("Attempting to register node", {"node": self._name})
         if desired.errors:
             log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
         try:
-            await self._nodes.create(node)
+            created = await self._nodes.create(node)
         except (AlreadyExists, Forbidden) as refusal:
             existing = await self._existing(refusal)
             for event in reboot_events(self._name, existing.get("status", {}), facts.host.boot_id):
                 self._events.record(event)
-            await self._reconcile(existing, node)
+            reconciled = await self._reconcile(existing, node)
             log.info("Node was previously registered", {"node": self._name})
-        else:
-            for event in status_events(self._name, {}, node["status"]):
-                self._events.record(event)
-            log.info("Successfully registered node", {"node": self._name})
+            return reconciled
+        for event in status_events(self._name, {}, node["status"]):
+            self._events.record(event)
+        log.info("Successfully registered node", {"node": self._name})
+        return created
 
     async def _existing(self, refusal: ApiError) -> Object:
         try:
@@ -70,9 +76,9 @@ class Registrar:
                 raise refusal from None
             raise
 
-    async def _reconcile(self, existing: Object, fresh: Object) -> None:
-        if patch := reconcile_patch(existing, fresh):
-            await self._nodes.patch_status(self._name, patch)
+    async def _reconcile(self, existing: Object, fresh: Object) -> Object:
+        patch = reconcile_patch(existing, fresh)
+        return await self._nodes.patch_status(self._name, patch) if patch else existing
 
     def _failed(self, error: ApiError, _: float) -> None:
         log.error("Unable to register node with API server", {"err": error, "node": self._name})

@@ -5,28 +5,48 @@ from collections.abc import Callable
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.retry import retry_if_exception_type
 from tenacity.stop import stop_after_attempt
-from tenacity.wait import wait_base, wait_exponential
+from tenacity.wait import wait_base, wait_chain, wait_exponential, wait_fixed, wait_none
 
-from agent.ports import ApiError, Clock, Rand, Unavailable
+from agent.loops.weather import Weather
+from agent.ports import ApiError, Unavailable
 
 OnFailure = Callable[[ApiError, float], None]
 """Told of each failed try: what went wrong, and the seconds until the next one."""
 
+_JITTER = 0.04  # as kubelet's loops
+_PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
-def registering(clock: Clock, on_failure: OnFailure) -> AsyncRetrying:
+
+def registering(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """Kubelet's patience when registering: 0.1 s, doubling up to 7 s, without end."""
-    return _without_end(clock, first_seconds=0.1, on_failure=on_failure)
+    return _without_end(weather, wait_exponential(multiplier=0.1, max=7), on_failure)
 
 
-def ensuring_lease(clock: Clock, on_failure: OnFailure) -> AsyncRetrying:
+def ensuring_lease(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """Kubelet's patience for its lease: 0.2 s, doubling up to 7 s, without end."""
-    return _without_end(clock, first_seconds=0.2, on_failure=on_failure)
+    return _without_end(weather, wait_exponential(multiplier=0.2, max=7), on_failure)
 
 
-def five_tries(clock: Clock, on_failure: OnFailure) -> AsyncRetrying:
-    """A heartbeat is tried five times at once; after that the next tick is worth more."""
+def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
+    """A watch is the scout: about each second for half a minute, then ever less often up to 30 s, without end.
+
+    client-go doubles from 0.8 s to 30 s at once, but for five watches; ours is one, and wakes whoever waits elsewhere.
+    """
+    short, long = [wait_fixed(0.8), *[wait_fixed(1.0)] * 20], [wait_fixed(seconds) for seconds in (2, 4, 8, 16, 30)]
+    return _without_end(weather, wait_chain(*short, *long), on_failure, jitter=1.0)
+
+
+def renewing_certificate(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
+    """client-go's patience for a certificate: 2 s, doubling up to 32 s, without end."""
+    return _without_end(weather, wait_exponential(multiplier=2, max=32), on_failure, jitter=0.1)
+
+
+def five_tries(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
+    """A heartbeat is tried five times, at once unless the server asks for patience; then the next tick is better."""
+    pause = _Pause(weather, wait_none(), 0.0)
     return AsyncRetrying(
-        sleep=clock.sleep,
+        sleep=pause.sleep,
+        wait=pause,
         stop=stop_after_attempt(5),
         retry=retry_if_exception_type(ApiError),
         after=lambda state: on_failure(_error(state), 0.0),
@@ -34,35 +54,56 @@ def five_tries(clock: Clock, on_failure: OnFailure) -> AsyncRetrying:
     )
 
 
-def delivering_event(clock: Clock, rand: Rand) -> AsyncRetrying:
+def delivering_event(weather: Weather) -> AsyncRetrying:
     """An event is tried twelve times, ten seconds apart, and only while nobody answers."""
+    pause = _Pause(weather, wait_fixed(10.0), 0.0, first_by_chance=True)
     return AsyncRetrying(
-        sleep=clock.sleep,
-        wait=lambda state: 10.0 * (rand() if state.attempt_number == 1 else 1.0),
+        sleep=pause.sleep,
+        wait=pause,
         stop=stop_after_attempt(12),
         retry=retry_if_exception_type(Unavailable),
         reraise=True,
     )
 
 
-def _without_end(clock: Clock, *, first_seconds: float, on_failure: OnFailure) -> AsyncRetrying:
+def _without_end(
+    weather: Weather, backoff: wait_base, on_failure: OnFailure, *, jitter: float = _JITTER
+) -> AsyncRetrying:
+    pause = _Pause(weather, backoff, jitter)
     return AsyncRetrying(
-        sleep=clock.sleep,
-        wait=_HeedingRetryAfter(wait_exponential(multiplier=first_seconds, max=7)),
+        sleep=pause.sleep,
+        wait=pause,
         retry=retry_if_exception_type(ApiError),
-        before_sleep=lambda state: on_failure(_error(state), state.upcoming_sleep),
+        # The interval that is told is the kubelet's, without the jitter.
+        before_sleep=lambda state: on_failure(_error(state), max(backoff(state), _patience(state))),
         reraise=True,
     )
 
 
-class _HeedingRetryAfter(wait_base):
-    """Waits as another policy says, but never less than the server asked for."""
+class _Pause(wait_base):
+    """Waits as another policy says, stretched by chance, but never less than the server asked for."""
 
-    def __init__(self, backoff: wait_base) -> None:
-        self._backoff = backoff
+    def __init__(self, weather: Weather, backoff: wait_base, jitter: float, *, first_by_chance: bool = False) -> None:
+        self._weather, self._backoff, self._jitter = weather, backoff, jitter
+        self._first_by_chance = first_by_chance
+        self._asked = False
 
     def __call__(self, retry_state: RetryCallState) -> float:
-        return max(self._backoff(retry_state), _error(retry_state).retry_after_seconds or 0.0)
+        asked_seconds, own_seconds = _patience(retry_state), self._backoff(retry_state)
+        self._asked = asked_seconds > 0
+        if asked_seconds >= own_seconds:
+            return self._weather.spread(asked_seconds, _PATIENCE_JITTER)
+        if self._first_by_chance and retry_state.attempt_number == 1:
+            return self._weather.spread(own_seconds, 1.0) - own_seconds
+        return self._weather.spread(own_seconds, self._jitter)
+
+    async def sleep(self, seconds: float) -> None:
+        """Pause; better weather ends it early, unless it was the server who asked for patience."""
+        await (self._weather.sit_out if self._asked else self._weather.wait_out)(seconds)
+
+
+def _patience(state: RetryCallState) -> float:
+    return _error(state).retry_after_seconds or 0.0
 
 
 def _error(state: RetryCallState) -> ApiError:

@@ -10,11 +10,14 @@ from agent.core.node import with_own_metadata
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
+from agent.loops.membership import Membership
 from agent.loops.observe import Observer
+from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
 from agent.loops.register import Registrar
 from agent.loops.retry import five_tries
-from agent.ports import ApiError, Clock, NodeApi, Rand, Recorder
+from agent.loops.weather import Weather
+from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,9 @@ class StatusLoop:
         observer: Observer,
         readiness: Readiness,
         registrar: Registrar,
+        own: OwnNode,
+        membership: Membership,
+        weather: Weather,
         events: Recorder,
         clock: Clock,
         rand: Rand = random.random,
@@ -42,12 +48,16 @@ class StatusLoop:
         self._observer = observer
         self._readiness = readiness
         self._registrar = registrar
+        self._own = own
+        self._membership = membership
+        self._weather = weather
         self._events = events
         self._clock = clock
         self._rand = rand
         self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
         self._pod_cidrs: list[str] = []
         self._cordoned = False
+        self._fails = False
 
     async def run(self) -> None:
         """Register, then report forever; a change of readiness does not wait for the next tick."""
@@ -59,17 +69,36 @@ class StatusLoop:
 
     async def sync(self) -> None:
         """Bring the Node's status up to date once; a failure is logged and left to the next tick."""
+        self._membership.check()
         if self._config.registration.register_node:
             await self._registrar.register()
         try:
-            async for attempt in five_tries(self._clock, self._failed):
+            async for attempt in five_tries(self._weather, self._failed):
                 with attempt:
-                    await self._update()
+                    if self._membership.wants_registration:
+                        return  # deleted meanwhile, which has woken us already
+                    await self._update(first=attempt.retry_state.attempt_number == 1)
         except ApiError:
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
 
-    async def _update(self) -> None:
+    async def _current(self, *, first: bool) -> Object:
+        """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
+        if first and self._own.node:
+            return self._own.node
+        if first and self._own.is_known:
+            raise NotFound(f'node "{self._name}" not found')
         node = await self._nodes.get(self._name)
+        self._got_through(node)
+        return node
+
+    async def _update(self, *, first: bool) -> None:
+        try:
+            await self._bring_up_to_date(await self._current(first=first))
+        except NotFound:
+            self._own.forget()
+            raise
+
+    async def _bring_up_to_date(self, node: Object) -> None:
         facts = await self._observer.facts(node.get("status", {}))
         desired = desired_status(facts)
         if desired.errors:
@@ -78,7 +107,7 @@ class StatusLoop:
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
         if changed or self._schedule.due(now_seconds):
-            await self._nodes.patch_status(self._name, patch)
+            self._got_through(await self._nodes.patch_status(self._name, patch))
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
         self._tell(node, desired.status)
 
@@ -99,5 +128,12 @@ class StatusLoop:
         self._pod_cidrs = cidrs
         return True
 
+    def _got_through(self, node: Object) -> None:
+        self._own.put(node)
+        if self._fails:
+            self._fails = False
+            self._weather.improved()
+
     def _failed(self, error: ApiError, _: float) -> None:
+        self._fails = True
         log.error("Error updating node status, will retry", {"err": error})

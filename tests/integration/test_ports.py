@@ -1,12 +1,15 @@
 """The ports' promises, kept alike by the fakes of the unit tests, the embedded cluster and a real API server."""
 
+import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, Lane
+from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
+from agent.adapters.lane import Lane
 from agent.core.csinode import new_csinode
 from agent.core.events import STARTING, event_object
 from agent.core.lease import new_lease, renewed
@@ -26,29 +29,32 @@ class Server:
     leases: Any
     csinodes: Any
     events: Any
+    own_node: Any
 
 
 @pytest.fixture(params=["fake", "mini", "real"])
 async def server(request, tmp_path, node_name):
     if request.param == "fake":
         clock = FakeClock()
-        yield Server(*(FakeObjects(clock) for _ in range(4)))
+        nodes = FakeObjects(clock)
+        yield Server(nodes, *(FakeObjects(clock) for _ in range(3)), own_node=nodes)
         return
     if request.param == "mini":
         async with MiniCluster() as cluster:
             cluster.write_kubeconfig(tmp_path / "kubeconfig")
-            async for connected in through(tmp_path / "kubeconfig"):
+            async for connected in through(tmp_path / "kubeconfig", node_name):
                 yield connected
         return
     plane = request.getfixturevalue("control_plane")
-    async for connected in through(plane.node_kubeconfig(node_name)):
+    async for connected in through(plane.node_kubeconfig(node_name), node_name):
         yield connected
     plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
 
 
-async def through(kubeconfig):
+async def through(kubeconfig, name):
     lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=10)
-    yield Server(KubeNodes(lane), KubeLeases(lane), KubeCSINodes(lane), KubeEvents(lane))
+    own_node = KubeSelection.node(lane, name)
+    yield Server(KubeNodes(lane), KubeLeases(lane), KubeCSINodes(lane), KubeEvents(lane), own_node)
     await lane.close()
 
 
@@ -83,7 +89,9 @@ async def test_a_created_node_has_a_uid_and_cannot_be_created_again(server, node
 
 async def test_a_status_patch_makes_the_node_what_was_desired(server, node_name):
     before = await server.nodes.create(node(node_name))
-    now = facts(observed=before["status"], host=host_snapshot(cpu_millicores=8000), pressure=frozenset({"DiskPressure"}))
+    now = facts(
+        observed=before["status"], host=host_snapshot(cpu_millicores=8000), pressure=frozenset({"DiskPressure"})
+    )
     desired = desired_status(now).status
     await server.nodes.patch_status(node_name, node_patch(before, {**before, "status": desired}))
     after = await server.nodes.get(node_name)
@@ -132,3 +140,25 @@ async def test_an_event_is_taken_as_it_is(server, node_name):
     assert {key: stored[key] for key in ("reason", "message", "type", "count", "involvedObject")} == {
         key: sent[key] for key in ("reason", "message", "type", "count", "involvedObject")
     }
+
+
+async def test_a_watch_tells_what_happened_after_the_list(server, node_name):
+    listed = await server.own_node.list()
+    assert listed.objects == []
+    created = await server.nodes.create(node(node_name))
+    patched = await server.nodes.patch_status(node_name, {"metadata": {"labels": {"example.com/a": "b"}}})
+    seen = []
+    async with asyncio.timeout(10), aclosing(server.own_node.watch(listed.version, seconds=60)) as changes:
+        async for change in changes:
+            seen.append(change)
+            if change.kind == "MODIFIED" and change.object["metadata"]["labels"].get("example.com/a"):
+                break
+    assert [change.kind for change in seen[:2]] == ["OPENED", "ADDED"]
+    assert seen[1].object["metadata"]["uid"] == created["metadata"]["uid"]
+    assert seen[-1].object["metadata"]["resourceVersion"] == patched["metadata"]["resourceVersion"]
+
+
+async def test_a_list_shows_our_node_and_no_other(server, node_name):
+    created = await server.nodes.create(node(node_name))
+    listed = await server.own_node.list()
+    assert [found["metadata"]["uid"] for found in listed.objects] == [created["metadata"]["uid"]]

@@ -1,8 +1,11 @@
 import asyncio
+import os
+import signal
 
 import pytest
 
-from agent.app import supervise
+from agent.app import _reload_on_signal, supervise
+from agent.core.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 
@@ -53,3 +56,52 @@ async def test_a_loop_that_fails_takes_the_others_with_it():
         await supervise([forever, Broken()], asyncio.Event())
     assert raised.group_contains(RuntimeError, match="a bug")
     assert forever.ended
+
+
+async def test_last_words_are_said_after_the_loops_and_before_the_lasting_ones_end():
+    stop, forever, lasting, said = asyncio.Event(), Forever(), Forever(), []
+
+    async def last_words():
+        said.append((forever.ended, lasting.ended))
+
+    supervisor = asyncio.create_task(supervise([forever], stop, lasting=[lasting], last_words=last_words))
+    await asyncio.sleep(0)
+    stop.set()
+    await supervisor
+    assert said == [(True, False)]
+    assert lasting.ended
+
+
+async def test_last_words_that_nobody_hears_do_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr("agent.app._LAST_WORDS_SECONDS", 0.01)
+    stop = asyncio.Event()
+    stop.set()
+    async with asyncio.timeout(5):
+        await supervise([Forever()], stop, last_words=asyncio.Event().wait)
+
+
+async def test_sighup_has_credentials_and_log_settings_read_again(caplog):
+    reload, reread = asyncio.Event(), []
+    _reload_on_signal(reload, lambda: reread.append(1))
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        async with asyncio.timeout(5):
+            await reload.wait()
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+    assert reread == [1]
+
+
+async def test_log_settings_that_do_not_load_change_nothing(caplog):
+    def broken():
+        raise ConfigError("no such file")
+
+    reload = asyncio.Event()
+    _reload_on_signal(reload, broken)
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        async with asyncio.timeout(5):
+            await reload.wait()
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+    assert "Unable to reload log settings, keeping those in use" in [record.msg for record in caplog.records]

@@ -5,6 +5,8 @@ import tempfile
 import pytest
 
 from agent.adapters.credentials import load_credentials
+from agent.adapters.exec_plugin import ask_plugin
+from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
 
 pytestmark = pytest.mark.anyio
@@ -95,3 +97,92 @@ async def test_outside_a_pod_a_kubeconfig_is_needed(monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(StartError, match="no --kubeconfig given"):
         await load_credentials("")
+
+
+def user(tmp_path, **user):
+    return written(tmp_path, users=[{"name": "u", "user": user}])
+
+
+def bearer(credentials):
+    return credentials.configuration.api_key.get("BearerToken")
+
+
+async def test_a_token_file_wins_over_a_token_and_is_stripped(tmp_path):
+    (tmp_path / "token").write_text("from-file\n")
+    credentials = await load_credentials(
+        user(tmp_path, token="s3cret", tokenFile="token")
+    )  # relative to the kubeconfig
+    assert bearer(credentials) == "Bearer from-file"
+    assert tmp_path / "token" in credentials.files
+
+
+async def test_an_empty_token_file_is_named(tmp_path):
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(StartError, match=r"token file .*/token is empty"):
+        await load_credentials(user(tmp_path, tokenFile="token"))
+
+
+async def test_a_context_without_a_user_is_anonymous(tmp_path):
+    credentials = await load_credentials(written(tmp_path, contexts=[{"name": "c", "context": {"cluster": "c"}}]))
+    assert bearer(credentials) is None
+
+
+async def test_a_user_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StartError, match='user "u" is not among its users'):
+        await load_credentials(written(tmp_path, users=[]))
+
+
+async def test_impersonation_becomes_headers(tmp_path):
+    groups = {"as-groups": ["system:nodes", "more"], "as-user-extra": {"why": ["test"]}}
+    credentials = await load_credentials(user(tmp_path, token="t", **{"as": "system:node:n1"}, **groups))
+    assert credentials.headers == (
+        ("Impersonate-User", "system:node:n1"),
+        ("Impersonate-Group", "system:nodes"),
+        ("Impersonate-Group", "more"),
+        ("Impersonate-Extra-why", "test"),
+    )
+
+
+def plugin(tmp_path, script, **more):
+    path = tmp_path / "plugin"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    return user(tmp_path, exec={"apiVersion": version, "command": "./plugin", "interactiveMode": "Never", **more})
+
+
+def answer(**status):
+    return json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})
+
+
+async def test_an_exec_plugin_is_asked_and_its_expiry_kept(tmp_path):
+    status = answer(token="from-plugin", expirationTimestamp="2030-01-02T03:04:05Z")
+    credentials = await load_credentials(plugin(tmp_path, f"echo '{status}'"))
+    assert bearer(credentials) == "Bearer from-plugin"
+    assert credentials.expires_at.year == 2030
+
+
+async def test_an_exec_plugin_may_complain_at_length(tmp_path):
+    noisy = f"head -c 300000 /dev/zero >&2; echo '{answer(token='t')}'"
+    assert bearer(await load_credentials(plugin(tmp_path, noisy))) == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("script", "more", "message"),
+    [
+        ("echo no >&2; exit 3", {}, "ended with 3: no"),
+        ("echo nonsense", {}, "no ExecCredential"),
+        (f"echo '{answer()}'", {}, "neither a token nor a certificate"),
+        ("true", {"command": "/no/such/plugin", "installHint": "get it there"}, "No such file.*; get it there"),
+        ("true", {"interactiveMode": "Always"}, "nobody to ask"),
+    ],
+)
+async def test_an_exec_plugin_that_fails_is_told(tmp_path, script, more, message):
+    with pytest.raises(StartError, match=f"exec: .*{message}"):
+        await load_credentials(plugin(tmp_path, script, **more))
+
+
+async def test_an_exec_plugin_that_hangs_is_ended(tmp_path):
+    hanging = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": [60]}
+    with pytest.raises(ConfigException, match=r"did not answer within 0\.1s"):
+        await ask_plugin(hanging, cluster={}, folder=tmp_path, deadline_seconds=0.1)

@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import socket
+import threading
 
 import pytest
 from aiohttp import web
 
+from agent.adapters.answers import MOST_BYTES, refusal
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kube import KubeNodes, Lane
+from agent.adapters.kube import KubeNodes
+from agent.adapters.lane import Lane
+from agent.adapters.resolver import LaneResolver
 from agent.ports import (
     AlreadyExists,
     Conflict,
@@ -30,7 +35,7 @@ async def answering(tmp_path):
     """A server that gives one answer to everything, and the nodes as seen through it."""
     runners = []
 
-    async def start(code, body, headers=None, wait=None):
+    async def start(code, body, headers=None, wait=None, host="127.0.0.1"):
         async def handle(_):
             if wait:
                 await wait.wait()
@@ -46,8 +51,8 @@ async def answering(tmp_path):
         await site.start()
         port = runner.addresses[0][1]
         kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(json.dumps(kubeconfig_for(f"http://127.0.0.1:{port}")))
-        lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=0.2)
+        kubeconfig.write_text(json.dumps(kubeconfig_for(f"http://{host}:{port}")))
+        lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=0.3)
         runners.extend([lane.close, runner.cleanup])
         return KubeNodes(lane)
 
@@ -109,7 +114,7 @@ async def test_retry_after_is_kept(answering):
 
 async def test_a_server_that_does_not_answer_is_unavailable_after_the_deadline(answering):
     nodes = await answering(200, {}, wait=asyncio.Event())
-    with pytest.raises(Unavailable, match="no answer within 200ms"):
+    with pytest.raises(Unavailable, match="no answer within 300ms"):
         await nodes.get("n1")
 
 
@@ -124,3 +129,88 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
         await lane.close()
     assert str(raised.value).startswith('Get "http://127.0.0.1:1/api/v1/nodes/n1": Connect')
     assert "s3cret" not in str(raised.value)
+
+
+GOOD = {"metadata": {"name": "n1", "uid": "u", "resourceVersion": "1"}}
+
+
+def with_status(**status):
+    return {**GOOD, "status": status}
+
+
+async def test_an_object_is_let_in_as_it_is(answering):
+    nodes = await answering(200, with_status(capacity={"cpu": "4"}, extra=[1]))
+    assert await nodes.get("n1") == with_status(capacity={"cpu": "4"}, extra=[1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"metadata": None},
+        {"metadata": {"name": "n1", "resourceVersion": "1"}},
+        {"metadata": {"name": "n1", "uid": "", "resourceVersion": "1"}},
+        {"metadata": {"name": "n1", "uid": 5, "resourceVersion": "1"}},
+        {"metadata": {"name": "another", "uid": "u", "resourceVersion": "1"}},
+        {"metadata": {**GOOD["metadata"], "labels": ["a"]}},
+        {**GOOD, "spec": []},
+        {**GOOD, "spec": {"podCIDRs": "10.0.0.0/24"}},
+        with_status(conditions={}),
+        with_status(conditions=[{"status": "True"}]),
+        with_status(conditions=[{"type": "Ready", "status": "True"}]),
+        with_status(capacity={"cpu": 4}),
+        with_status(capacity={"cpu": "four"}),
+        with_status(nodeInfo="linux"),
+        b"[" * 100_000,
+        b'{"metadata":' * 50_000,
+    ],
+    ids=str,
+)
+async def test_an_answer_that_makes_no_sense_is_no_answer(answering, body):
+    nodes = await answering(200, body)
+    with pytest.raises(Unavailable):
+        await nodes.get("n1")
+
+
+async def test_a_body_without_end_is_not_read_to_its_end(answering):
+    nodes = await answering(200, b'{"metadata": "' + b"x" * (MOST_BYTES + 1) + b'"}')
+    with pytest.raises(Unavailable, match=r"larger than|no answer within"):
+        await nodes.get("n1")
+
+
+async def test_a_redirect_is_not_followed(answering):
+    nodes = await answering(302, b"", headers={"Location": "http://127.0.0.1:1/"})
+    with pytest.raises(Unavailable, match="HTTP 302"):
+        await nodes.get("n1")
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("1", 1), ("999999999999", 10), ("-1", None), ("x", None), ("²", None)]
+)
+def test_retry_after_is_heeded_within_reason(header, seconds):
+    assert refusal(429, {"kind": "Status"}, header).retry_after_seconds == seconds
+
+
+async def test_a_lane_needs_none_of_the_threads_that_others_may_block(answering):
+    nodes = await answering(200, GOOD, host="localhost")
+    release = threading.Event()
+    blocked = [asyncio.get_running_loop().run_in_executor(None, release.wait) for _ in range(64)]
+    try:
+        async with asyncio.timeout(5):
+            assert await nodes.get("n1") == GOOD
+    finally:
+        release.set()
+        await asyncio.gather(*blocked)
+
+
+async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
+    resolver, release = LaneResolver(deadline_seconds=0.05), threading.Event()
+    try:
+        known = await resolver.resolve("localhost", 80)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
+        assert await resolver.resolve("localhost", 80) == known
+        with pytest.raises(OSError, match="no answer from the resolver"):
+            await resolver.resolve("unknown.invalid", 80)
+    finally:
+        release.set()
+        await resolver.close()

@@ -1,43 +1,30 @@
 import pytest
 
 from agent.loops.csinode import CSINodeLoop
-from agent.loops.readiness import Readiness
 from agent.ports import Unavailable
-from tests.fakes import FakeObjects, running
+from tests.fakes import running
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def csinodes(clock):
-    return FakeObjects(clock)
+def loop(csinodes, readiness, membership, weather):
+    return CSINodeLoop(node_name="n1", csinodes=csinodes, readiness=readiness, membership=membership, weather=weather)
 
 
-@pytest.fixture
-def readiness():
-    return Readiness()
-
-
-@pytest.fixture
-def loop(csinodes, nodes, readiness, registered, clock):
-    return CSINodeLoop(
-        node_name="n1", csinodes=csinodes, nodes=nodes, readiness=readiness, registered=registered, clock=clock
-    )
-
-
-async def test_the_node_is_not_ready_until_its_csinode_is_there(loop, nodes, csinodes, readiness, registered, clock):
+async def test_the_node_is_not_ready_until_its_csinode_is_there(loop, nodes, csinodes, readiness, membership, clock):
     async with running(loop):
         assert readiness.problems == ("CSINode is not yet initialized",)
         node = await nodes.create({"metadata": {"name": "n1"}})
-        registered.set()
+        membership.joined(node["metadata"]["uid"])
         await clock.advance(0)
         assert readiness.problems == ()
     assert csinodes.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
     assert csinodes.objects["n1"]["spec"] == {"drivers": None}
 
 
-async def test_a_csinode_of_an_earlier_node_is_replaced_and_our_own_is_kept(loop, nodes, csinodes, registered):
-    await nodes.create({"metadata": {"name": "n1"}})
+async def test_a_csinode_of_an_earlier_node_is_replaced_and_our_own_is_kept(loop, nodes, csinodes, membership):
+    membership.joined((await nodes.create({"metadata": {"name": "n1"}}))["metadata"]["uid"])
     await csinodes.create({"metadata": {"name": "n1", "ownerReferences": [{"uid": "an earlier one"}]}})
     await loop.sync()
     ours = csinodes.objects["n1"]
@@ -46,9 +33,8 @@ async def test_a_csinode_of_an_earlier_node_is_replaced_and_our_own_is_kept(loop
     assert csinodes.objects["n1"] is ours
 
 
-async def test_it_is_tried_again_until_it_works(loop, nodes, csinodes, readiness, registered, clock):
-    await nodes.create({"metadata": {"name": "n1"}})
-    registered.set()
+async def test_it_is_tried_again_until_it_works(loop, csinodes, readiness, membership, clock):
+    membership.joined("uid-1")
     csinodes.fail = lambda _: Unavailable("away")
     async with running(loop):
         await clock.advance(60)
@@ -56,3 +42,17 @@ async def test_it_is_tried_again_until_it_works(loop, nodes, csinodes, readiness
         csinodes.fail = lambda _: None
         await clock.advance(7)
         assert not readiness.problems
+
+
+async def test_a_new_node_gets_a_csinode_of_its_own_and_is_not_ready_before(
+    loop, csinodes, readiness, membership, clock
+):
+    membership.joined("uid-1")
+    async with running(loop):
+        membership.lost()
+        await clock.advance(0)
+        assert readiness.problems == ("CSINode is not yet initialized",)
+        membership.joined("uid-2")
+        await clock.advance(0)
+        assert readiness.problems == ()
+    assert csinodes.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == "uid-2"

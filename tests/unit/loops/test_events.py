@@ -1,7 +1,10 @@
+import asyncio
+
 import pytest
 
 from agent.core.events import STARTING, NodeEvent
 from agent.loops.events import EventLoop
+from agent.loops.weather import Weather
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import FakeObjects, running
 
@@ -15,7 +18,7 @@ def sent(clock):
 
 @pytest.fixture
 def loop(sent, clock):
-    return EventLoop(node_name="n1", events=sent, clock=clock, rand=lambda: 0.5)
+    return EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock)
 
 
 def reasons(sent):
@@ -77,3 +80,16 @@ def test_a_full_queue_drops_the_event_and_never_waits(loop, caplog):
     for _ in range(1001):
         loop.record(STARTING)
     assert [record.msg for record in caplog.records] == ["Unable to write event, queue is full"]
+
+
+async def test_drained_means_that_everything_recorded_was_sent(loop, sent, clock):
+    sent.fail = lambda _: Unavailable("away")
+    loop.record(STARTING)
+    async with running(loop):
+        drained = asyncio.ensure_future(loop.drained())
+        await clock.advance(1)
+        assert not drained.done()
+        sent.fail = lambda _: None
+        await clock.advance(10)
+        assert drained.done()
+    assert reasons(sent) == ["Starting"]

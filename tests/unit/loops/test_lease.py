@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.config import Config
 from agent.loops.lease import LeaseLoop
-from agent.ports import Forbidden, Unavailable
+from agent.ports import Conflict, Forbidden, Unavailable
 from tests.fakes import running
 
 pytestmark = pytest.mark.anyio
@@ -13,16 +13,31 @@ NODE = {"metadata": {"name": "n1"}}
 
 
 @pytest.fixture
-def loop(leases, nodes, registered, clock, rand):
-    return LeaseLoop(
-        config=Config(node_name="n1"), leases=leases, nodes=nodes, registered=registered, clock=clock, rand=rand
-    )
+def make(leases, nodes, membership, weather, clock):
+    def build(rand=lambda: 0.0):
+        return LeaseLoop(
+            config=Config(node_name="n1"),
+            leases=leases,
+            nodes=nodes,
+            membership=membership,
+            weather=weather,
+            clock=clock,
+            rand=rand,
+        )
+
+    return build
 
 
 @pytest.fixture
-async def node(nodes, registered):
-    registered.set()
-    return await nodes.create(NODE)
+def loop(make):
+    return make()
+
+
+@pytest.fixture
+async def node(nodes, membership):
+    node = await nodes.create(NODE)
+    membership.joined(node["metadata"]["uid"])
+    return node
 
 
 async def test_a_40_second_lease_is_renewed_every_10_seconds(clock, leases, node, loop):
@@ -33,11 +48,8 @@ async def test_a_40_second_lease_is_renewed_every_10_seconds(clock, leases, node
     assert leases.objects["n1"]["spec"]["renewTime"] == "2026-01-02T03:04:35.678901Z"
 
 
-async def test_jitter_stretches_the_period_by_at_most_4_percent(clock, leases, nodes, registered, node):
-    loop = LeaseLoop(
-        config=Config(node_name="n1"), leases=leases, nodes=nodes, registered=registered, clock=clock, rand=lambda: 1.0
-    )
-    async with running(loop):
+async def test_jitter_stretches_the_period_by_at_most_4_percent(clock, leases, node, make):
+    async with running(make(rand=lambda: 1.0)):
         await clock.advance(21)
     assert leases.times("replace") == pytest.approx([10.4, 20.8])
 
@@ -64,12 +76,11 @@ async def test_a_lease_without_owner_gets_one_and_keeps_its_holder(clock, leases
     assert leases.objects["n1"]["spec"]["holderIdentity"] == "somebody"
 
 
-async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, leases, nodes, registered, loop):
+async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, leases, nodes, membership, loop):
     async with running(loop):
         await clock.advance(3)
         assert leases.objects == {}
-        await nodes.create(NODE)
-        registered.set()
+        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
         assert leases.times("create") == [3]
 
@@ -127,3 +138,32 @@ async def test_a_renewal_that_works_says_nothing(clock, node, loop, caplog):
     async with running(loop):
         await clock.advance(60)
     assert caplog.records == []
+
+
+async def test_a_forbidden_lease_is_told_in_the_servers_words_with_the_interval(clock, leases, node, loop, caplog):
+    words = 'leases.coordination.k8s.io "n1" is forbidden: User "u" cannot get resource "leases"'
+    leases.fail = lambda _: Forbidden(words)
+    async with running(loop):
+        await clock.advance(60)
+    lines = [record.args for record in caplog.records if record.msg == "Failed to ensure lease exists, will retry"]
+    assert [line["interval"] for line in lines][:7] == ["200ms", "400ms", "800ms", "1.6s", "3.2s", "6.4s", "7s"]
+    assert str(lines[0]["err"]) == words
+
+
+async def test_a_storm_of_conflicts_ends_with_the_tick_and_the_next_one_starts_afresh(clock, leases, node, loop):
+    async with running(loop):
+        leases.fail = lambda verb: Conflict("modified") if verb == "replace" else None
+        await clock.advance(10)
+        assert leases.times("replace") == [10] * 10
+        leases.fail = lambda _: None
+        await clock.advance(10)
+    assert leases.times("replace")[10:] == [20]
+
+
+async def test_a_lease_of_an_earlier_node_gets_the_living_one_as_owner(clock, leases, nodes, membership, node, loop):
+    async with running(loop):
+        await nodes.delete("n1")
+        membership.lost()
+        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
+        await clock.advance(0)
+        assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == nodes.objects["n1"]["metadata"]["uid"]

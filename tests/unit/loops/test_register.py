@@ -2,7 +2,6 @@ import pytest
 
 from agent.core.config import Config
 from agent.loops.observe import Observer
-from agent.loops.readiness import Readiness
 from agent.loops.register import Registrar
 from agent.ports import Forbidden, Rejected, Unavailable
 from tests.fakes import FakeHost, Recorded, running
@@ -23,21 +22,29 @@ def events():
 
 
 @pytest.fixture
-def registrar(nodes, registered, clock, events):
-    observer = Observer(config=Config(node_name="n1"), host=FakeHost(), readiness=Readiness(), clock=clock)
-    return Registrar(node_name="n1", nodes=nodes, observer=observer, events=events, registered=registered, clock=clock)
+def registrar(nodes, own, membership, weather, readiness, clock, events):
+    observer = Observer(config=Config(node_name="n1"), host=FakeHost(), readiness=readiness, clock=clock)
+    return Registrar(
+        node_name="n1",
+        nodes=nodes,
+        observer=observer,
+        events=events,
+        own=own,
+        membership=membership,
+        weather=weather,
+    )
 
 
-async def test_a_missing_node_is_created_once(registrar, nodes, registered, events):
+async def test_a_missing_node_is_created_once(registrar, nodes, membership, events):
     await registrar.register()
     await registrar.register()
     assert [verb for _, verb in nodes.calls] == ["create"]
-    assert registered.is_set()
+    assert membership.uid == nodes.objects["n1"]["metadata"]["uid"]
     assert events.reasons == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"]
 
 
 @pytest.mark.parametrize("create_error", [None, Forbidden("may not create")], ids=["exists", "forbidden"])
-async def test_a_node_that_is_there_is_reconciled_and_keeps_its_uid(registrar, nodes, registered, create_error):
+async def test_a_node_that_is_there_is_reconciled_and_keeps_its_uid(registrar, nodes, membership, create_error):
     before = await nodes.create({"metadata": {"name": "n1", "labels": {"mine": "kept"}}, "status": {}})
     nodes.fail = lambda verb: create_error if verb == "create" else None
     await registrar.register()
@@ -45,7 +52,7 @@ async def test_a_node_that_is_there_is_reconciled_and_keeps_its_uid(registrar, n
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["metadata"]["labels"]["mine"] == "kept"
     assert after["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
-    assert registered.is_set()
+    assert membership.uid == nodes.objects["n1"]["metadata"]["uid"]
 
 
 async def test_a_reboot_is_told(registrar, nodes, events):
@@ -55,14 +62,14 @@ async def test_a_reboot_is_told(registrar, nodes, events):
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Rejected("wrong"), Forbidden("no")], ids=["away", "422", "403"])
-async def test_registration_is_tried_without_end(registrar, nodes, clock, registered, error):
+async def test_registration_is_tried_without_end(registrar, nodes, clock, membership, error):
     nodes.fail = lambda _: error
     async with running(Once(registrar.register)):
         await clock.advance(27)
         assert nodes.times("create") == pytest.approx([0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7, 19.7, 26.7])
         nodes.fail = lambda _: None
         await clock.advance(7)
-    assert registered.is_set()
+    assert membership.uid == nodes.objects["n1"]["metadata"]["uid"]
 
 
 async def test_a_forbidden_creation_is_what_the_log_tells(registrar, nodes, clock, caplog):

@@ -1,11 +1,10 @@
 import pytest
 
 from agent.core.conditions import find_condition
-from agent.core.config import Config, Eviction
+from agent.core.config import Eviction
 from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
-from agent.node import Lanes, Node
-from tests.fakes import GIB, FakeHost, FakeObjects, host_snapshot, running
+from tests.fakes import GIB, host_snapshot, running
 
 pytestmark = pytest.mark.anyio
 
@@ -13,25 +12,8 @@ HARD = parse_thresholds({"memory.available": "100Mi"})
 
 
 @pytest.fixture
-def host():
-    return FakeHost()
-
-
-@pytest.fixture
-def make(clock, nodes, leases, host, rand):
-    def build(**eviction):
-        lanes = Lanes(
-            nodes=nodes,
-            status_nodes=nodes,
-            lease_nodes=nodes,
-            leases=leases,
-            csinodes=FakeObjects(clock),
-            events=FakeObjects(clock),
-        )
-        config = Config(node_name="n1", eviction=Eviction(hard=HARD, **eviction))
-        return Node(config=config, host=host, lanes=lanes, clock=clock, rand=rand)
-
-    return build
+def make(make_node):
+    return lambda **eviction: make_node(eviction=Eviction(hard=HARD, **eviction))
 
 
 def status_of(nodes, kind):

@@ -27,7 +27,6 @@ ROWS = (
         IDENTITY,
         "Credentials to get a client certificate with, while --kubeconfig is missing.",
         metavar="FILE",
-        later=True,
     ),
     Flag("hostname-override", "string", IDENTITY, "Node name. Default: the host's name.", metavar="NAME"),
     Flag(

@@ -67,7 +67,6 @@ ROWS = (
         "Where certificates are kept.",
         metavar="DIR",
         default="/var/lib/kubelet/pki",
-        later=True,
     ),
     Flag(
         "client-ca-file",
@@ -84,13 +83,12 @@ ROWS = (
         "tls-min-version", "string", TLS, "Oldest TLS to speak.", field="tlsMinVersion", metavar="VERSION", later=True
     ),
     Flag("tls-cipher-suites", "strings", TLS, "Cipher suites to offer.", field="tlsCipherSuites", later=True),
-    Flag("rotate-certificates", "bool", TLS, "Renew the client certificate.", field="rotateCertificates", later=True),
+    Flag("rotate-certificates", "bool", TLS, "Renew the client certificate.", field="rotateCertificates"),
     Flag(
         "rotate-server-certificates",
         "bool",
         TLS,
         "Get the serving certificate from the cluster.",
         field="serverTLSBootstrap",
-        later=True,
     ),
 )

@@ -1,0 +1,263 @@
+"""One way to the API server: kubernetes-asyncio on a session of our own; its errors stop here."""
+
+import asyncio.sslproto
+import logging
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import aiohttp
+
+from agent import __version__
+from agent.adapters.answers import MOST_BYTES, decoded, refusal
+from agent.adapters.credentials import Credentials
+from agent.adapters.keepalive import notice_silence
+from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
+from agent.adapters.resolver import LaneResolver
+from agent.core.config import KUBELET_VERSION
+from agent.core.goduration import format_seconds
+from agent.core.model import Object
+from agent.ports import Unauthorized, Unavailable
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+_V6 = logging.INFO - 6
+_DEFAULT_TIMEOUT_SECONDS = 30.0
+_IDLE_SECONDS = 90.0  # as Go's http.Transport
+_WATCH = "WATCH"
+_CONNECT_SECONDS = 10.0
+_LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
+_SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
+_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError, EOFError)
+
+if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
+    # asyncio sets aside 256 KiB for each TLS connection; a heartbeat is 1 KiB.
+    asyncio.sslproto.SSLProtocol.max_size = 16 * 1024
+
+
+class _Straight:
+    """A session that goes nowhere but where it is sent: a redirect is an answer, and a wrong one."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    def request(self, **options: Any) -> Any:
+        """The library's only call."""
+        return self._session.request(**options, allow_redirects=False)
+
+
+class _Rest(RESTClientObject):
+    """The library's request code on a given session; its own would ask netrc in a thread for each request."""
+
+    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
+        self.pool_manager = _Straight(session)  # type: ignore[assignment]
+        self.proxy = configuration.proxy
+        self.proxy_headers = configuration.proxy_headers
+        self.server_hostname = configuration.tls_server_name
+
+
+class _Client(ApiClient):
+    """The library's client without the session, thread pool and system CAs that its constructor sets up."""
+
+    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
+        self.configuration = configuration
+        self.rest_client = _Rest(configuration, session)
+        self.default_headers: dict[str, str] = {}
+        self.cookie = None  # type: ignore[assignment]
+        self.client_side_validation = False
+
+
+class _Line:
+    """Connections made with one set of credentials; a retired line closes when its last request is done."""
+
+    def __init__(self, credentials: Credentials, user_agent: str) -> None:
+        self._resolver = LaneResolver()
+        connector = aiohttp.TCPConnector(
+            ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=credentials.headers
+        )
+        self._client = _Client(credentials.configuration, self._session)
+        self._client.user_agent = user_agent
+        self._users = 0
+        self._retired = False
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator["_Line"]:
+        """Keep the line open while somebody talks."""
+        self._users += 1
+        try:
+            yield self
+        finally:
+            self._users -= 1
+            if self._retired and not self._users:
+                await self.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]],
+        timeout: float | aiohttp.ClientTimeout,
+        *,
+        body: Object | None = None,
+        content_type: str = JSON,
+    ) -> aiohttp.ClientResponse:
+        """One request, up to the head of its answer."""
+        began = time.monotonic()
+        response: aiohttp.ClientResponse = await self._client.call_api(
+            path,
+            method,
+            query_params=query,
+            header_params={"Accept": JSON, "Content-Type": content_type},
+            body=body,
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _request_timeout=timeout,
+        )
+        took = round((time.monotonic() - began) * 1000)
+        told = {"verb": method, "url": str(response.url), "status": response.status, "milliseconds": took}
+        log.log(_V6, "Response", told)  # as client-go's round_trippers.go
+        return response
+
+    async def retire(self, *, at_once: bool) -> None:
+        """Take no more requests, and close, at the latest with the last one."""
+        self._retired = True
+        if at_once or not self._users:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+        await self._resolver.close()
+
+
+class Lane:
+    """One way to the API server, with its own connections and its own deadline."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        architecture: str,
+        timeout_seconds: float | None = None,
+        on_unauthorized: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
+        # The server gives up when we do; kubelet says so for heartbeats only.
+        self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
+        # The part before the slash becomes the manager in managedFields, as for a kubelet.
+        self._user_agent = f"kubelet/{KUBELET_VERSION} (linux/{architecture}) fake-kubelet/{__version__}"
+        self._on_unauthorized = on_unauthorized
+        self._streams = 0
+        self._credentials = credentials
+        self._line = _Line(credentials, self._user_agent)
+
+    async def use(self, credentials: Credentials) -> None:
+        """Speak with other credentials from now on; requests under way are not cut off, watches are."""
+        self._credentials = credentials
+        old, self._line = self._line, _Line(credentials, self._user_agent)
+        await old.retire(at_once=self._streams > 0)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._line.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = JSON,
+        query: Sequence[tuple[str, str]] = (),
+    ) -> Object:
+        """One request; its answer as an object, or an ApiError."""
+        async with self._line.in_use() as line:
+            with self._translated(method, path):
+                response = await line.send(
+                    method, path, [*self._query, *query], self._timeout_seconds, body=body, content_type=content_type
+                )
+                async with response:
+                    return await self._answer(response)
+
+    async def stream(
+        self, path: str, query: list[tuple[str, str]], *, seconds: float
+    ) -> AsyncGenerator[Object | None, None]:
+        """The lines of a watch; first nothing at all, as word that the server has opened it."""
+        timeout = aiohttp.ClientTimeout(
+            total=seconds + _LATE_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS
+        )
+        self._streams += 1
+        try:
+            async with self._line.in_use() as line:
+                with self._translated(_WATCH, path):
+                    async with await line.send("GET", path, query, timeout) as response:
+                        if response.status != 200:
+                            await self._answer(response)
+                        notice_silence(response)
+                        yield None
+                        async for text in _lines(response):
+                            yield decoded(response.status, text)
+        finally:
+            self._streams -= 1
+
+    async def _answer(self, response: aiohttp.ClientResponse) -> Object:
+        """What the server said, if it was a yes."""
+        answer = decoded(response.status, await _read(response))
+        if 200 <= response.status < 300:
+            return answer
+        error = refusal(response.status, answer, response.headers.get("Retry-After"))
+        if isinstance(error, Unauthorized):
+            self._on_unauthorized()  # perhaps newer credentials are there already
+        raise error
+
+    @contextmanager
+    def _translated(self, method: str, path: str) -> Iterator[None]:
+        """No exception of the client library leaves this module."""
+        try:
+            yield
+        except _FAULTS as error:
+            raise Unavailable(self._described(method, path, error)) from error
+
+    def _described(self, method: str, path: str, error: Exception) -> str:
+        where = f'{method.capitalize()} "{self._credentials.server}{path}"'
+        if isinstance(error, TimeoutError) and method == _WATCH:
+            return f"{where}: nothing heard for too long"
+        if isinstance(error, TimeoutError):
+            return f"{where}: no answer within {format_seconds(self._timeout_seconds)}"
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
+            hint = f"check certificate-authority in {self._credentials.source}"
+            return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
+        if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+            return f"{where}: TLS handshake failed: {error}"
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return f"{where}: {error.os_error.strerror or error.os_error}"
+        return f"{where}: {error or type(error).__name__}"
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body, unless it is larger than any object of ours can be."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise ValueError(f"the answer is larger than {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The body line by line; a line is as limited as a body is elsewhere."""
+    rest = b""
+    async for part in response.content.iter_any():
+        *whole, rest = (rest + part).split(b"\n")
+        if len(rest) > MOST_BYTES:
+            raise ValueError(f"a line of the watch is larger than {MOST_BYTES} bytes")
+        for line in whole:
+            if line.strip():
+                yield line

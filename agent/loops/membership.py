@@ -1,0 +1,71 @@
+"""Which Node of the cluster is ours."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from agent.core.config import Registration
+from agent.ports import NodeDeleted
+
+log = logging.getLogger(__name__)
+
+
+class Membership:
+    """The UID of our living Node, as far as we know, and word of every change."""
+
+    def __init__(self, *, node_name: str, registration: Registration, wake: Callable[[], None] = lambda: None) -> None:
+        self.uid: str | None = None
+        self.is_gone = False  # it was there and was deleted, which is more than not being there yet
+        self._name = node_name
+        self._on_deleted = registration.on_node_deleted
+        self._adopts = not registration.register_node  # whether a Node that others made is ours without further ado
+        self._wake = wake
+        self._news = asyncio.Event()
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set at the next change."""
+        return self._news
+
+    @property
+    def wants_registration(self) -> bool:
+        """Whether we have to see to it ourselves that there is a Node."""
+        return self.uid is None and not self._adopts
+
+    def joined(self, uid: str) -> None:
+        """The Node with this UID is ours."""
+        if uid != self.uid:
+            self.uid, self.is_gone = uid, False
+            self._adopts = self._adopts or self._on_deleted == "idle"
+            self._announce()
+
+    def seen(self, uid: str) -> None:
+        """The API server shows a Node of our name; with another UID it is another Node."""
+        if self.uid not in {None, uid}:
+            self.lost()
+        if self._adopts:
+            self.joined(uid)
+
+    def lost(self) -> None:
+        """The API server shows no Node of our name."""
+        if self.uid is None:
+            return
+        log.info("Node was deleted", {"node": self._name, "uid": self.uid, "onNodeDeleted": self._on_deleted})
+        self.uid, self.is_gone = None, True
+        self._announce()
+
+    def check(self) -> None:
+        """Raise NodeDeleted where a deleted Node is the end."""
+        if self.is_gone and self._on_deleted == "exit":
+            raise NodeDeleted(f"node {self._name} was deleted")
+
+    async def other_than(self, uid: str | None) -> str | None:
+        """The UID, or the lack of one, as soon as it differs from this."""
+        while self.uid == uid:
+            await self._news.wait()
+        return self.uid
+
+    def _announce(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+        self._wake()

@@ -1,0 +1,61 @@
+"""Our Node as the watch last showed it."""
+
+from collections.abc import Callable, Sequence
+
+from agent.core.conditions import find_condition
+from agent.core.model import Object
+from agent.loops.membership import Membership
+
+
+class OwnNode:
+    """A copy of our Node that costs no request: what a kubelet has in its informer."""
+
+    def __init__(self, *, membership: Membership, wake: Callable[[], None] = lambda: None) -> None:
+        self.node: Object | None = None
+        self.is_known = False  # whether the API server was ever asked: before that, no Node means nothing
+        self._membership = membership
+        self._wake = wake
+
+    def reset(self, objects: Sequence[Object], version: str) -> None:
+        """All there is at a version."""
+        self.is_known = True
+        if objects:
+            self.node = None  # a list is the truth, whatever versions were told before
+            self.put(objects[0])
+        elif self.node is None or not _is_newer(_version(self.node), version):
+            self.forget()
+
+    def put(self, node: Object) -> None:
+        """The Node as the API server has it; an older state than the one known is no news."""
+        if self.node and _uid(self.node) == _uid(node) and _is_newer(_version(self.node), _version(node)):
+            return
+        self.node = node
+        self._membership.seen(_uid(node))
+        ready = find_condition(node.get("status", {}), "Ready")
+        if ready and ready["status"] == "Unknown":
+            self._wake()  # the cluster had given us up: better than kubelet, we object at once
+
+    def remove(self, node: Object) -> None:
+        """This Node was deleted."""
+        if self.node is None or _uid(self.node) == _uid(node):
+            self.forget()
+
+    def forget(self) -> None:
+        """There is no Node of our name."""
+        self.node = None
+        self._membership.lost()
+
+
+def _uid(node: Object) -> str:
+    uid: str = node["metadata"]["uid"]
+    return uid
+
+
+def _version(node: Object) -> str:
+    version: str = node["metadata"]["resourceVersion"]
+    return version
+
+
+def _is_newer(left: str, right: str) -> bool:
+    """Versions are numbers that grow; where they are not, nothing is known."""
+    return left.isdecimal() and right.isdecimal() and int(left) > int(right)

@@ -1,0 +1,135 @@
+"""The commands of docs/lab-node-health.md do what the page says, on the embedded cluster and on a real one."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from agent.minicluster import MiniCluster
+from tests.cluster.ports import free_ports
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "lab-node-health.md"
+_BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+_PATIENCE_SECONDS = 75.0
+
+
+class Step(NamedTuple):
+    """What a learner types, and what the page says comes out."""
+
+    commands: str
+    promises: list[str]
+
+
+def steps():
+    return [Step(commands, promised.splitlines()) for commands, promised in _BLOCK.findall(PAGE.read_text("utf-8"))]
+
+
+def keeps(output, promise):
+    """Whether some line of the output has the words of the promise, in their order; … stands for anything."""
+    words = ".*".join(re.escape(part.strip()) for part in promise.split("…"))
+    return any(re.search(words, line) for line in output.splitlines())
+
+
+def take(step, folder, environment):
+    """Type the commands, and again until everything promised has come: a learner would do so too."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with (folder / "typed.out").open("w+") as output:
+            subprocess.run(
+                ["bash", "-c", step.commands], cwd=folder, env=environment, check=False, stdout=output, stderr=output
+            )
+            output.seek(0)
+            seen = output.read()
+        missing = [promise for promise in step.promises if not keeps(seen, promise)]
+        if not missing:
+            return
+        assert time.monotonic() < end, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
+        time.sleep(0.5)
+
+
+def do_the_lab(kubeconfig, folder, kubectl):
+    folder.mkdir()
+    server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / "kubectl").symlink_to(kubectl)
+    (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent "$@"\n')
+    for tool in ("python", "fake-kubelet"):
+        (tools / tool).chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "KUBECONFIG": str(kubeconfig),
+        "KUBECACHEDIR": str(folder / "cache"),
+        "API_PORT": server.rpartition(":")[2],
+        "LAB_PORT": str(free_ports(1)[0]),
+    }
+    try:
+        for step in steps():
+            take(step, folder, environment)
+    finally:
+        for pid_file in folder.glob("*.pid"):
+            subprocess.run(["kill", "-9", pid_file.read_text().strip()], check=False, capture_output=True)
+
+
+class Embedded:
+    """The embedded cluster in a thread of its own, as impatient as the real one here."""
+
+    def __init__(self, kubeconfig):
+        self._kubeconfig, self._ready = kubeconfig, threading.Event()
+        self._loop, self._stop = asyncio.new_event_loop(), asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
+
+    async def _run(self):
+        async with MiniCluster(node_monitor_grace_period_seconds=20) as cluster:
+            cluster.write_kubeconfig(self._kubeconfig)
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self._kubeconfig
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(scope="module")
+def labs(plane, tmp_path_factory):
+    """Both labs at the same time: they mostly wait."""
+    folder = tmp_path_factory.mktemp("lab")
+    real = folder / "real.kubeconfig"
+    shutil.copyfile(plane.admin_kubeconfig, real)
+    with ThreadPoolExecutor(2) as learners, Embedded(folder / "embedded.kubeconfig") as embedded:
+        done = {
+            name: learners.submit(do_the_lab, kubeconfig, folder / name, plane.kubectl_path)
+            for name, kubeconfig in (("embedded", embedded), ("real", real))
+        }
+        for future in done.values():
+            future.exception()  # wait for both before the clusters go
+    return done
+
+
+@pytest.mark.parametrize("cluster", ["embedded", "real"])
+def test_every_step_of_the_lab_does_what_the_page_says(labs, cluster):
+    labs[cluster].result()
+
+
+def test_the_page_has_steps_and_promises():
+    assert len(steps()) >= 10
+    assert sum(len(step.promises) for step in steps()) >= 12

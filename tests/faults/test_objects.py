@@ -1,0 +1,97 @@
+"""Somebody deletes, takes or fights over what is ours."""
+
+import threading
+import time
+
+from tests.cluster.waiting import eventually
+from tests.faults.member import LEASES, Refused
+
+
+def csinode_owner(member):
+    csinode = member.admin.ask("GET", f"/apis/storage.k8s.io/v1/csinodes/{member.name}")
+    return csinode["metadata"]["ownerReferences"][0]["uid"]
+
+
+def test_the_lease_is_deleted(join):
+    member = join()
+    member.delete_lease()
+    member.seconds_to_recover(within=3)
+
+
+def test_the_lease_has_another_holder_and_is_kept_fresh_all_the_same(join):
+    member = join()
+    patch = {"spec": {"holderIdentity": "somebody-else"}}
+    member.admin.ask("PATCH", f"{LEASES}/{member.name}", patch, "application/merge-patch+json")
+    member.seconds_to_recover(within=3)
+    assert member.lease()["spec"]["holderIdentity"] == "somebody-else"  # as kubelet: the holder is set at creation
+
+
+def test_others_write_the_lease_without_pause(join):
+    member, stop = join(), threading.Event()
+
+    def storm():
+        while not stop.is_set():
+            patch = {"metadata": {"annotations": {"storm": str(time.monotonic_ns())}}}
+            member.admin.ask("PATCH", f"{LEASES}/{member.name}", patch, "application/merge-patch+json")
+
+    threads = [threading.Thread(target=storm) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    member.seconds_to_recover(within=3)
+
+
+def test_a_deleted_node_is_registered_again_and_owns_its_lease_and_csinode(join):
+    member = join()
+    before = member.node()["metadata"]["uid"]
+    member.delete_node()
+    eventually(lambda: member.node()["metadata"]["uid"] != before and member.is_whole(), within=5)
+    eventually(lambda: csinode_owner(member) == member.node()["metadata"]["uid"], within=5)
+    time.sleep(3)  # the garbage collector looks at what the dead Node owned
+    assert member.is_whole()
+    member.seconds_to_recover(within=3)
+
+
+def test_a_node_that_somebody_else_made_again_is_taken_over(join):
+    member = join()
+    member.delete_node()
+    try:
+        made = member.create_node()["metadata"]["uid"]
+    except Refused:
+        made = member.node()["metadata"]["uid"]  # the node itself was faster
+    member.seconds_to_recover(within=5, also=member.is_whole)
+    assert member.node()["metadata"]["uid"] == made
+    assert member.node()["metadata"]["labels"]["kubernetes.io/hostname"] == member.name
+
+
+def test_as_a_kubelet_it_waits_until_somebody_else_makes_the_node(join):
+    member = join("--on-node-deleted=idle")
+    member.delete_node()
+    eventually(lambda: '"Unable to update node status"' in member.process.log_text(), within=5)
+    time.sleep(2)
+    made = member.create_node()["metadata"]["uid"]
+    member.seconds_to_recover(within=10.4, also=member.is_whole)
+    assert member.node()["metadata"]["uid"] == made
+
+
+def test_it_ends_with_its_node_where_that_is_wanted(join):
+    member = join("--on-node-deleted=exit")
+    member.delete_node()
+    eventually(lambda: not member.process.running, within=5)
+    assert member.process.stop() == 0
+    assert '"Ending, as --on-node-deleted=exit says"' in member.process.log_text()
+
+
+def test_the_namespace_of_leases_is_gone_for_a_while(join, plane):
+    member = join()
+    plane.kubectl("delete", "namespace", "kube-node-lease", "--timeout=40s")
+    time.sleep(2)
+    try:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
+        member.admin.ask("POST", "/api/v1/namespaces", namespace)
+    except Refused:
+        pass  # the API server makes it again by itself once a minute
+    member.seconds_to_recover()

@@ -1,0 +1,120 @@
+import asyncio
+import json
+import os
+
+import pytest
+
+from agent.adapters.credentials import load_credentials
+from agent.adapters.rotation import Rotation
+from tests.fakes import FakeClock, running, settle
+
+pytestmark = pytest.mark.anyio
+
+
+class Lanes:
+    """Remembers the tokens it was given."""
+
+    def __init__(self):
+        self.tokens = []
+
+    async def use(self, credentials):
+        self.tokens.append(credentials.configuration.api_key["BearerToken"])
+
+
+class Rotating:
+    """A kubeconfig with a token file, and the rotation that watches it."""
+
+    def __init__(self, folder, **user):
+        self.token, self.path = folder / "token", folder / "kubeconfig"
+        self.user, self.clock, self.lanes, self.asked = user, FakeClock(), Lanes(), asyncio.Event()
+        self.changes = 0
+
+    def write_token(self, text):
+        before = self.token.stat().st_mtime_ns if self.token.exists() else 0
+        self.token.write_text(text)
+        os.utime(self.token, ns=(before + 10**9, before + 10**9))
+
+    async def loop(self):
+        self.write_token("first")
+        config = {
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"tokenFile": "token", **self.user}}],
+        }
+        self.path.write_text(json.dumps(config))
+        return Rotation(
+            kubeconfig=str(self.path),
+            current=await load_credentials(str(self.path)),
+            lanes=[self.lanes],
+            asked=self.asked,
+            clock=self.clock,
+            on_change=self._changed,
+        )
+
+    def _changed(self):
+        self.changes += 1
+
+    async def pass_time(self, seconds):
+        """Move the clock, and give the threads that read files their own time."""
+        for _ in range(seconds):
+            await self.clock.advance(1)
+            await asyncio.sleep(0.02)
+            await settle()
+
+
+@pytest.fixture
+def rotating(tmp_path):
+    return Rotating(tmp_path)
+
+
+async def test_a_changed_token_file_is_used_within_seconds(rotating):
+    async with running(await rotating.loop()):
+        rotating.write_token("second\n")
+        await rotating.pass_time(6)
+    assert rotating.lanes.tokens == ["Bearer second"]
+    assert rotating.changes == 1
+
+
+async def test_a_file_that_was_only_touched_changes_nothing(rotating):
+    async with running(await rotating.loop()):
+        rotating.write_token("first")
+        await rotating.pass_time(20)
+    assert rotating.lanes.tokens == []
+
+
+async def test_when_asked_it_looks_at_once(rotating):
+    async with running(await rotating.loop()):
+        rotating.token.write_text("second")
+        rotating.asked.set()
+        await rotating.pass_time(1)
+    assert rotating.lanes.tokens == ["Bearer second"]
+
+
+async def test_a_file_that_does_not_load_keeps_what_is_in_use_and_is_said_once(rotating, caplog):
+    async with running(await rotating.loop()):
+        rotating.write_token("")
+        await rotating.pass_time(20)
+        assert rotating.lanes.tokens == []
+        rotating.write_token("second")
+        await rotating.pass_time(7)
+    assert rotating.lanes.tokens == ["Bearer second"]
+    told = [record.msg for record in caplog.records]
+    assert told.count("Unable to reload credentials, keeping those in use") == 1
+
+
+async def test_a_server_that_knows_nobody_does_not_make_us_read_all_the_time(rotating, monkeypatch):
+    reads = []
+
+    async def counted(*arguments):
+        reads.append(arguments)
+        return await load_credentials(*arguments)
+
+    monkeypatch.setattr("agent.adapters.rotation.load_credentials", counted)
+    async with running(await rotating.loop()):
+        for _ in range(5):
+            for _ in range(100):
+                rotating.asked.set()
+                await asyncio.sleep(0)
+            await rotating.pass_time(1)
+    assert 1 <= len(reads) <= 10
