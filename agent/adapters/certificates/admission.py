@@ -1,0 +1,132 @@
+"""The kubeconfigs around a client certificate: whether one is still good, and the one that is written."""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import yaml
+
+from agent.adapters.certificates.files import write_whole
+from agent.adapters.certificates.store import PemStore
+from agent.adapters.credentials import load_credentials
+from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
+from agent.adapters.lazy_kubernetes import ConfigException
+from agent.core.model import Object
+from agent.core.x509 import Certificate, read_certificates
+from agent.ports import KeyPair, StartError
+
+log = logging.getLogger(__name__)
+
+_KEPT_KEY = "kubelet-client.key.tmp"
+_SAME_CLUSTER = ("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
+_BEYOND_KUBELET = ("tls-server-name", "proxy-url")  # it forgets these, and its node cannot connect then
+
+
+async def is_still_valid(kubeconfig: Path, now: datetime, *, node_name: str) -> bool:
+    """Whether a kubeconfig has a client certificate that has not expired; who signed it is not asked, as in kubelet.
+
+    Better than kubelet, the certificate of another node is none for us: with it we would be refused for ever.
+    """
+    if not await asyncio.to_thread(kubeconfig.exists):
+        return False
+    where = f"existing bootstrap client config read from {kubeconfig}"
+    try:
+        await load_credentials(str(kubeconfig))
+        pair = await asyncio.to_thread(client_pair, kubeconfig)
+        chain = read_certificates(pair.certificate_pem) if pair else ()
+    except (StartError, OSError, ValueError) as error:
+        log.error(f"unable to load TLS configuration from {where}", {"err": error})
+        return False
+    fault = _fault(chain, now, node_name)
+    if fault:
+        log.error(f"{where[0].upper()}{where[1:]} is of no use", {"err": fault})
+    return not fault
+
+
+def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
+    if not chain:
+        return "unable to read TLS certificates"
+    if over := [certificate.not_after for certificate in chain if certificate.is_over(now)]:
+        return f"part of the client certificate is expired: {over[0]}"
+    name = chain[0].common_name
+    is_foreign = name.startswith("system:node:") and name != f"system:node:{node_name}"
+    return f"the client certificate is that of {name}" if is_foreign else ""
+
+
+def client_pair(kubeconfig: Path) -> KeyPair | None:
+    """The client certificate and key of a kubeconfig; None if its user has none."""
+    user = _read(kubeconfig).user
+    certificate, key = (_text(user, name) for name in ("client-certificate", "client-key"))
+    return KeyPair(certificate, key) if certificate and key else None
+
+
+def client_files(kubeconfig: Path) -> tuple[Path, Path] | None:
+    """The files that a kubeconfig names for its client certificate; None where they are in it, or there is none."""
+    user = _read(kubeconfig).user
+    if user.get("client-certificate") and user.get("client-key"):
+        return Path(user["client-certificate"]), Path(user["client-key"])
+    return None
+
+
+def write_kubeconfig(kubeconfig: Path, *, bootstrap: Path, pem: Path) -> None:
+    """Write the kubeconfig for a certificate that is, or will be, in a file; the cluster is that of the bootstrap."""
+    cluster = _read(bootstrap).cluster
+    known = {key: cluster[key] for key in (*_SAME_CLUSTER, *_BEYOND_KUBELET) if cluster.get(key)}
+    user = {"client-certificate": str(pem), "client-key": str(pem)}
+    write_whole(kubeconfig, yaml.safe_dump(kubeconfig_document(known, user)))
+
+
+def kubeconfig_document(cluster: Object, user: Object) -> Object:
+    """A kubeconfig with one cluster and one user, named as kubelet names them."""
+    context = {"cluster": "default-cluster", "namespace": "default", "user": "default-auth"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "default-cluster", "cluster": cluster}],
+        "users": [{"name": "default-auth", "user": user}],
+        "contexts": [{"name": "default-context", "context": context}],
+        "current-context": "default-context",
+    }
+
+
+class AdmissionFiles:
+    """What a bootstrap leaves behind while it is under way, and when it is done."""
+
+    def __init__(self, *, folder: Path, store: PemStore, kubeconfig: Path, bootstrap: Path) -> None:
+        self._store, self._kubeconfig, self._bootstrap = store, kubeconfig, bootstrap
+        self._kept = folder / _KEPT_KEY
+
+    async def key(self) -> str:
+        """The key of the certificate that is there, or the one that waits for its certificate."""
+        return await self._store.key() or await asyncio.to_thread(self._kept_key)
+
+    async def keep_key(self, key_pem: str) -> None:
+        """Keep a key until its certificate is there."""
+        await asyncio.to_thread(write_whole, self._kept, key_pem)
+
+    async def finish(self) -> None:
+        """Forget that key, and write the kubeconfig that uses the certificate."""
+        await asyncio.to_thread(self._finish)
+
+    def _kept_key(self) -> str:
+        return self._kept.read_text() if self._kept.exists() else ""
+
+    def _finish(self) -> None:
+        self._kept.unlink(missing_ok=True)
+        write_kubeconfig(self._kubeconfig, bootstrap=self._bootstrap, pem=self._store.path)
+
+
+def _read(kubeconfig: Path) -> Kubeconfig:
+    try:
+        return read_kubeconfig(kubeconfig)
+    except (ConfigException, yaml.YAMLError, OSError) as error:
+        raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
+
+
+def _text(user: Object, name: str) -> str:
+    if data := user.get(f"{name}-data"):
+        return base64.b64decode(data).decode("ascii", errors="replace")
+    return Path(user[name]).read_text() if user.get(name) else ""

@@ -1,0 +1,106 @@
+"""Trusting a cluster that one knows a token of: what kubeadm's token discovery decides."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.core.errors import ConfigError
+from agent.core.x509 import Certificate
+
+KUBECONFIG_KEY = "kubeconfig"
+_SIGNATURE_PREFIX = "jws-kubeconfig-"
+_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+class Distrusted(ConfigError):
+    """The cluster that answered is not the one we were told of."""
+
+
+class Token(NamedTuple):
+    """A bootstrap token: the first part is a name, the second one a secret."""
+
+    id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Token({self.id}.…)"  # it may end up in a log
+
+
+def parse_token(text: str) -> Token:
+    """A bootstrap token; a ConfigError that does not repeat it if it is none."""
+    found = _TOKEN.fullmatch(text)
+    if not found:
+        raise ConfigError('the bootstrap token is not of the form "[a-z0-9]{6}.[a-z0-9]{16}"')
+    return Token(found[1], found[2])
+
+
+def parse_pins(texts: Iterable[str]) -> frozenset[str]:
+    """The hashes of `--discovery-token-ca-cert-hash`, in lower case."""
+    return frozenset(_pin(text) for text in texts)
+
+
+def _pin(text: str) -> str:
+    kind, colon, value = text.partition(":")
+    if not colon or ":" in value:
+        raise ConfigError(
+            'invalid discovery token CA certificate hash: invalid hash, expected "format:hex-value". '
+            "Known format(s) are: sha256"
+        )
+    if kind.lower() != "sha256":
+        raise ConfigError(
+            f'invalid discovery token CA certificate hash: unknown hash format "{kind}". Known format(s) are: sha256'
+        )
+    if not _SHA256.fullmatch(value):
+        raise ConfigError(f'invalid discovery token CA certificate hash: invalid hash "{text}", expected 64 hex digits')
+    return value.lower()
+
+
+def signed_kubeconfig(data: Mapping[str, str], token: Token) -> str | None:
+    """The kubeconfig of cluster-info if somebody who knows the token signed it; None while nobody did."""
+    content = data.get(KUBECONFIG_KEY)
+    if not content:
+        raise Distrusted(
+            f"there is no {KUBECONFIG_KEY} key in the cluster-info ConfigMap. "
+            "This API Server isn't set up for token bootstrapping, can't connect"
+        )
+    signature = data.get(f"{_SIGNATURE_PREFIX}{token.id}")
+    if not signature:
+        return None
+    if not _is_signed(signature, content, token):
+        raise Distrusted("failed to verify JWS signature of received cluster info object, can't trust this API Server")
+    return content
+
+
+def check_pins(authorities: Iterable[Certificate], pins: frozenset[str]) -> None:
+    """Refuse a cluster none of whose authorities is pinned."""
+    hashes = [hashlib.sha256(authority.public_key).hexdigest() for authority in authorities]
+    if not pins.intersection(hashes):
+        told = ":".join(f"sha256:{text}" for text in hashes)
+        raise Distrusted(
+            f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{told}" are pinned'
+        )
+
+
+def _is_signed(signature: str, content: str, token: Token) -> bool:
+    """RFC 7515, appendix F: a JWS whose content is elsewhere."""
+    header, _, tag = signature.partition("..")
+    try:
+        fields = json.loads(_decoded(header))
+        given = _decoded(tag)
+    except (ValueError, binascii.Error):
+        return False
+    if not isinstance(fields, dict) or fields.get("alg") != "HS256" or fields.get("kid") != token.id:
+        return False
+    payload = base64.urlsafe_b64encode(content.encode()).rstrip(b"=")
+    expected = hmac.digest(token.secret.encode(), header.encode() + b"." + payload, "sha256")
+    return hmac.compare_digest(given, expected)
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

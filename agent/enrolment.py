@@ -1,0 +1,204 @@
+"""How a node comes to its credentials before its loops start, and keeps them while they run."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.adapters.certificates.admission import (
+    AdmissionFiles,
+    client_files,
+    client_pair,
+    is_still_valid,
+    write_kubeconfig,
+)
+from agent.adapters.certificates.desk import Desk
+from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed
+from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.store import PemStore
+from agent.adapters.credentials import Credentials, load_credentials
+from agent.core.config import Config
+from agent.core.csr import client_template, satisfies, serving_template
+from agent.core.model import Object
+from agent.klog import V2
+from agent.loops.bootstrap import Bootstrap
+from agent.loops.certificates import CertificateGuard, CertificateLoop
+from agent.loops.weather import Weather
+from agent.node import Loop
+from agent.ports import Clock, StartError
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "kubelet-client"
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What has to run before the node can, and beside it."""
+
+    first: Sequence[Loop] = ()  # to be run until somebody sets `admitted`
+    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    lasting: Sequence[Loop] = ()
+    pair: Path | None = None  # where the client certificate is that is renewed
+
+
+class Ending:
+    """Ends the wait for a first certificate when the process is to end."""
+
+    def __init__(self, stop: asyncio.Event, admitted: asyncio.Event) -> None:
+        self._stop, self._admitted = stop, admitted
+
+    async def run(self) -> None:
+        """Pass the word on."""
+        await self._stop.wait()
+        self._admitted.set()
+
+
+async def enrol(config: Config, *, clock: Clock, weather: Weather, on_new: Callable[[], None]) -> Enrolment:
+    """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
+    settings = config.certificates
+    if settings.bootstrap_kubeconfig and not config.kubeconfig:
+        raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")
+    if not config.kubeconfig:
+        return Enrolment()
+    if settings.rotate_client:
+        return await _rotating(config, clock, weather, on_new)
+    if settings.bootstrap_kubeconfig:
+        return await _bootstrapping(config, clock)
+    return Enrolment()
+
+
+def serving_by_request(
+    config: Config, *, clock: Clock, weather: Weather, addresses: Callable[[], Sequence[Object]]
+) -> tuple[ServingCertificate, Sequence[Loop]]:
+    """A serving certificate that the cluster signs, and what keeps it; it is asked for once the Node has an address."""
+    settings = config.certificates
+    given = (Path(settings.serving_certificate), Path(settings.serving_key)) if settings.serving_certificate else None
+    store = PemStore(Path(settings.directory), "kubelet-server", other=given)
+    serving = ServingCertificate(store.path, store.path, clock=clock)
+    pair = PemStore(Path(settings.directory), _PREFIX).path if settings.rotate_client else None
+    certificates = CertificateLoop(
+        template=lambda: serving_template(config.node_name, addresses()),
+        store=store,
+        desk=Desk(lambda: load_credentials(config.kubeconfig, pair)),
+        keys=Smith(),
+        clock=clock,
+        weather=weather,
+        on_new=serving.asked.set,
+    )
+    return serving, (certificates, serving)
+
+
+async def serving_from_files(config: Config, *, clock: Clock) -> ServingCertificate:
+    """A serving certificate from the files that were given, or from those that a node makes for itself."""
+    settings = config.certificates
+    certificate, key = Path(settings.serving_certificate), Path(settings.serving_key)
+    if certificate == Path(settings.directory) / "kubelet.crt":
+        await ensure_self_signed(certificate, key, host=config.node_name, smith=Smith())
+    return ServingCertificate(certificate, key, clock=clock)
+
+
+async def _bootstrapping(config: Config, clock: Clock) -> Enrolment:
+    kubeconfig, bootstrap = Path(config.kubeconfig), Path(config.certificates.bootstrap_kubeconfig)
+    if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
+        log.log(V2, "Kubeconfig exists and is valid, skipping bootstrap", {"path": str(kubeconfig)})
+        return Enrolment()
+    await _check_bootstrap(bootstrap)
+    folder, admitted = Path(config.certificates.directory), asyncio.Event()
+    store = PemStore(folder, _PREFIX)
+    first = Bootstrap(
+        template=client_template(config.node_name),
+        files=AdmissionFiles(folder=folder, store=store, kubeconfig=kubeconfig, bootstrap=bootstrap),
+        store=store,
+        desk=Desk(lambda: load_credentials(str(bootstrap))),
+        keys=Smith(),
+        clock=clock,
+        on_done=admitted.set,
+    )
+    return Enrolment([first], admitted)
+
+
+async def _rotating(config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None]) -> Enrolment:
+    log.info("Client rotation is on, will bootstrap in background")
+    if not await _is_prepared(config, clock):
+        log.log(V2, "The kubeconfig has no client certificate, there is nothing to rotate")
+        return Enrolment()
+    store, template = _store(config), client_template(config.node_name)
+    is_foreign = await _adopt_embedded(config, store, clock)
+    admitted, current = asyncio.Event(), await store.current()
+
+    def on_certificate() -> None:
+        admitted.set()
+        on_new()
+
+    certificates = CertificateLoop(
+        template=lambda: template,
+        store=store,
+        desk=Desk(lambda: _best_credentials(config, store, clock)),
+        keys=Smith(),
+        clock=clock,
+        weather=weather,
+        on_new=on_certificate,
+        at_once=is_foreign,
+    )
+    loops = (certificates, CertificateGuard(certificates, clock))
+    is_usable = current is not None and not current.is_over(clock.now())
+    if is_usable and current and not satisfies(current, template):
+        is_usable = not config.certificates.bootstrap_kubeconfig
+    return Enrolment(() if is_usable else loops, admitted, loops, store.path)
+
+
+async def _is_prepared(config: Config, clock: Clock) -> bool:
+    """Whether there is, or will be, a client certificate to renew; a kubeconfig is written for one that will be."""
+    kubeconfig, bootstrap = Path(config.kubeconfig), config.certificates.bootstrap_kubeconfig
+    if not bootstrap:
+        await load_credentials(config.kubeconfig)
+        return await asyncio.to_thread(client_pair, kubeconfig) is not None
+    if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
+        log.log(V2, "Current kubeconfig file contents are still valid, no bootstrap necessary")
+        return True
+    await _check_bootstrap(Path(bootstrap))
+    path = _store(config, given=False).path
+    try:
+        await asyncio.to_thread(write_kubeconfig, kubeconfig, bootstrap=Path(bootstrap), pem=path)
+    except OSError as error:
+        raise StartError(f"unable to write --kubeconfig {kubeconfig}: {error.strerror}") from error
+    log.log(V2, "Use the bootstrap credentials to request a cert, and set kubeconfig to point to the certificate dir")
+    return True
+
+
+async def _check_bootstrap(bootstrap: Path) -> None:
+    try:
+        await load_credentials(str(bootstrap))
+    except StartError as error:
+        raise StartError(f"failed to run Kubelet: unable to load bootstrap kubeconfig: {error}") from error
+
+
+def _store(config: Config, *, given: bool = True) -> PemStore:
+    folder = Path(config.certificates.directory)
+    own = PemStore(folder, _PREFIX)
+    files = client_files(Path(config.kubeconfig)) if given else None
+    return PemStore(folder, _PREFIX, other=files) if files and files[0] != own.path else own
+
+
+async def _adopt_embedded(config: Config, store: PemStore, clock: Clock) -> bool:
+    """Take over a certificate that is in the kubeconfig itself, as kubeadm leaves it; it is to be replaced at once."""
+    current = await store.current()
+    if current and not current.is_over(clock.now()):
+        return False
+    if await asyncio.to_thread(client_files, Path(config.kubeconfig)):
+        return False
+    pair = await asyncio.to_thread(client_pair, Path(config.kubeconfig))
+    if pair:
+        await store.update(pair.certificate_pem, pair.key_pem)
+    return pair is not None
+
+
+async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Credentials:
+    """Our own certificate while it is good, else what the bootstrap has."""
+    current, bootstrap = await store.current(), config.certificates.bootstrap_kubeconfig
+    is_good = current and not current.is_over(clock.now()) and satisfies(current, client_template(config.node_name))
+    if is_good or not bootstrap:
+        return await load_credentials(config.kubeconfig, store.path)
+    return await load_credentials(bootstrap)

@@ -1,0 +1,25 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.control_plane import ControlPlane
+from tests.join.machine import Machine, make_unapproved_token
+
+
+@pytest.fixture
+def machine(control_plane: ControlPlane, node_name: str, tmp_path: Path) -> Iterator[Machine]:
+    """A machine with a bootstrap token, on the cluster that all tests share."""
+    made = Machine(control_plane, node_name, tmp_path)
+    made.give_token()
+    yield made
+    for process in made.processes:
+        process.stop()
+    control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def unapproved_machine(machine: Machine) -> Machine:
+    """A machine whose requests wait for a person."""
+    machine.give_token(make_unapproved_token(machine.plane))
+    return machine

@@ -1,0 +1,126 @@
+"""Credentials that are no client certificate, against a real API server: each makes a Ready node."""
+
+import json
+import os
+import shlex
+import sys
+
+import pytest
+import yaml
+
+from tests.cluster.process import Process
+from tests.cluster.waiting import eventually
+from tests.join.test_rbac import RBAC
+
+ACCOUNT = ("fake-kubelet", "--namespace=fake-kubelet")
+USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
+MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@pytest.fixture
+def member(machine):
+    """A machine whose service account has the rights of config/rbac.yaml."""
+    machine.plane.kubectl("create", "namespace", "fake-kubelet", check=False)
+    machine.plane.kubectl("apply", "-f", str(RBAC))
+    yield machine
+    for process in machine.processes:
+        process.stop()
+    machine.plane.kubectl("delete", "-f", str(RBAC), "--wait=false")
+
+
+def token(machine):
+    return machine.plane.kubectl("create", "token", *ACCOUNT).strip()
+
+
+def write_kubeconfig(machine, user, **cluster):
+    """Several contexts, of which the current one is ours; the others lead nowhere."""
+    config = yaml.safe_load(machine.plane.bootstrap_kubeconfig.read_text())
+    ours = config["clusters"][0]["cluster"] | cluster
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "ours",
+        "clusters": [
+            {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}},
+            {"name": "here", "cluster": {key: value for key, value in ours.items() if value}},
+        ],
+        "users": [{"name": "nobody", "user": {"token": "wrong"}}, {"name": "us", "user": user}],
+        "contexts": [
+            {"name": "other", "context": {"cluster": "nowhere", "user": "nobody"}},
+            {"name": "ours", "context": {"cluster": "here", "user": "us"}},
+        ],
+    }
+    machine.kubeconfig.write_text(yaml.safe_dump(document))
+
+
+def start(machine):
+    common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
+    return machine.run(common)
+
+
+def assert_member(machine):
+    machine.wait_until_ready()
+    assert machine.users() == {USER}
+    assert machine.refusals() == []
+
+
+def test_an_exec_plugin_knows_the_token(member):
+    status = {"token": token(member)}
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    (member.folder / "credential.json").write_text(json.dumps(credential))
+    plugin = member.folder / "plugin"
+    plugin.write_text(f"#!/bin/sh\ncat {shlex.quote(str(member.folder / 'credential.json'))}\n")
+    plugin.chmod(0o700)
+    command = {"command": "./plugin", "apiVersion": credential["apiVersion"], "interactiveMode": "Never"}
+    write_kubeconfig(member, {"exec": command})
+    start(member)
+    assert_member(member)
+
+
+def test_a_token_file_that_changes_is_read_again(member):
+    path = member.folder / "token"
+    path.write_text("not yet\n")
+    write_kubeconfig(member, {"tokenFile": "token"})
+    start(member)
+    eventually(lambda: "Unauthorized" in member.log_text())
+    path.write_text(token(member) + "\n")
+    member.wait_until_ready()
+    assert USER in member.users()
+
+
+def test_a_custom_authority_may_be_a_file_beside_the_kubeconfig(member):
+    (member.folder / "ca.crt").write_text(member.plane.ca_file.read_text())
+    authority = {"certificate-authority": "ca.crt", "certificate-authority-data": None}
+    write_kubeconfig(member, {"token": token(member)}, **authority)
+    start(member)
+    assert_member(member)
+
+
+def test_in_a_pod_the_service_account_is_found_without_a_kubeconfig(member):
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    account = member.folder / "account"
+    account.mkdir()
+    (account / "token").write_text(token(member))
+    (account / "ca.crt").write_text(member.plane.ca_file.read_text())
+    (account / "namespace").write_text("fake-kubelet")
+    # A folder of the test's own stands in for /var/run, so that nothing of the machine changes.
+    script = (
+        f"mount -t tmpfs none /var/run && mkdir -p {MOUNT} && mount --bind {shlex.quote(str(account))} {MOUNT} && "
+        f"exec {shlex.join([sys.executable, '-m', 'agent', f'--hostname-override={member.name}', '--healthz-port=0'])}"
+    )
+    env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(member.plane.layout.apiserver)}
+    argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script]
+    pod = Process("pod", argv, log=member.folder / "fake-kubelet.log", env=env)
+    pod.start()
+    member.processes.append(pod)
+    assert_member(member)
+
+
+def test_labels_that_a_node_may_not_give_itself_are_refused_before_anything_is_sent(machine):
+    process = machine.start("--node-labels=node-role.kubernetes.io/worker=")
+    eventually(lambda: not process.running)
+    assert process.stop() == 1
+    assert "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels" in machine.log_text()
+    assert machine.requests() == []
+    assert not machine.pki.exists()

@@ -1,0 +1,112 @@
+"""`fake-kubelet join`, in kubeadm's words, against a real control plane."""
+
+import hashlib
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent.core.x509 import read_certificates
+from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.waiting import eventually
+
+SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
+
+
+def pin(plane):
+    authority = read_certificates(plane.ca_file.read_text())[0]
+    return f"sha256:{hashlib.sha256(authority.public_key).hexdigest()}"
+
+
+def join(machine, *words):
+    """Run the command, with all files in the machine's folder."""
+    machine.bootstrap.unlink(missing_ok=True)
+    files = [*machine.flags, f"--client-ca-file={machine.folder / 'ca.crt'}"]
+    return machine.run(["join", *words, *files])
+
+
+def by_token(machine, *, token=BOOTSTRAP_TOKEN, ca_hash=None, more=()):
+    ca_hash = ca_hash or pin(machine.plane)
+    return join(machine, endpoint(machine), "--token", token, "--discovery-token-ca-cert-hash", ca_hash, *more)
+
+
+def endpoint(machine):
+    return machine.plane.url.removeprefix("https://")
+
+
+def refused(machine, process):
+    """What it said when it gave up."""
+    eventually(lambda: not process.running, within=15)
+    assert process.stop() == 1
+    assert not machine.bootstrap.exists()
+    assert SECRET not in machine.log_text()
+    return machine.log_text()
+
+
+def test_one_command_with_a_token_and_a_hash_makes_a_ready_node(machine):
+    process = by_token(machine)
+    machine.wait_until_ready()
+    assert machine.refusals() == []
+    assert stat.S_IMODE(machine.bootstrap.stat().st_mode) == 0o600
+    assert (machine.folder / "ca.crt").read_text() == machine.plane.ca_file.read_text()
+    command_line = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    assert "--rotate-certificates=true" in command_line
+    assert SECRET not in " ".join(command_line)  # the daemon has taken the place of the command
+
+
+def test_the_same_command_again_needs_no_token_that_is_still_good(machine):
+    by_token(machine)
+    machine.wait_until_ready()
+    machine.processes[0].stop()
+    by_token(machine, token="abcdef.fedcba9876543210")
+    eventually(lambda: "Node was previously registered" in machine.log_text())
+    assert "This machine has joined already" in machine.log_text()
+
+
+def test_without_pins_one_has_to_say_that_this_is_unsafe(machine):
+    words = (endpoint(machine), "--token", BOOTSTRAP_TOKEN)
+    assert "--discovery-token-unsafe-skip-ca-verification" in refused(machine, join(machine, *words))
+    join(machine, *words, "--discovery-token-unsafe-skip-ca-verification")
+    machine.wait_until_ready()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"ca_hash": f"sha256:{'0' * 64}"}, "none of the public keys"),
+        ({"ca_hash": "md5:00"}, "unknown hash format"),
+        ({"token": "abcdef.fedcba9876543210"}, "failed to verify JWS signature"),
+        ({"token": "nobody.0123456789abcdef", "more": ["--discovery-timeout=0s"]}, "or it has expired"),
+        ({"token": "nonsense"}, "not of the form"),
+    ],
+    ids=["wrong hash", "strange hash", "wrong secret", "expired token", "no token at all"],
+)
+def test_a_cluster_that_cannot_be_trusted_is_not_joined(machine, changes, words):
+    assert words in refused(machine, by_token(machine, **changes))
+
+
+def test_a_cluster_that_does_not_answer_is_given_up_after_the_timeout(machine):
+    words = ("127.0.0.1:1", "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", pin(machine.plane))
+    said = refused(machine, join(machine, *words, "--discovery-timeout=1s"))
+    assert "Retrying discovery" in said
+    assert "https://127.0.0.1:1" in said
+
+
+def test_a_discovery_file_with_a_token_beside_it_will_do(machine):
+    discovery = machine.folder / "discovery.conf"
+    discovery.write_text(machine.plane.get("configmap", "cluster-info", "kube-public")["data"]["kubeconfig"])
+    join(machine, "--discovery-file", str(discovery), "--tls-bootstrap-token", BOOTSTRAP_TOKEN)
+    machine.wait_until_ready()
+
+
+def test_a_discovery_file_that_brings_credentials_needs_no_more(machine):
+    join(machine, "--discovery-file", str(machine.plane.bootstrap_kubeconfig))
+    machine.wait_until_ready()
+
+
+def test_a_discovery_file_of_another_cluster_is_found_out(machine, tmp_path):
+    text = machine.plane.bootstrap_kubeconfig.read_text()
+    discovery = tmp_path / "discovery.conf"
+    discovery.write_text(text.replace("certificate-authority-data", "none"))
+    said = refused(machine, join(machine, "--discovery-file", str(discovery), "--discovery-timeout=0s"))
+    assert "CERTIFICATE_VERIFY_FAILED" in said

@@ -1,0 +1,92 @@
+"""A machine that kubeadm has joined to a cluster, with fake-kubelet in kubelet's place."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.process import Process
+from tests.cluster.waiting import eventually
+from tests.join.test_join import pin
+
+# kubeadm's own places; the test has others mounted there
+ETC, VAR = Path("/etc/kubernetes"), Path("/var/lib/kubelet")
+# kubernetes/release: cmd/krel/templates/latest/kubeadm/10-kubeadm.conf
+UNIT = (
+    "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf "
+    "--config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS"
+)
+
+
+@pytest.fixture
+def places(machine):
+    """Folders of the machine's own, in whose stead kubeadm writes."""
+    if os.geteuid() != 0:
+        pytest.skip("kubeadm needs root")
+    made = [path for path in (ETC, VAR) if not path.exists()]
+    for path in made:
+        path.mkdir()
+    stand_ins = {path: machine.folder / path.name for path in (ETC, VAR)}
+    for stand_in in stand_ins.values():
+        stand_in.mkdir()
+    yield stand_ins
+    for path in made:
+        path.rmdir()
+
+
+def join_configuration(machine):
+    token = {
+        "token": BOOTSTRAP_TOKEN,
+        "apiServerEndpoint": machine.plane.url.removeprefix("https://"),
+        "caCertHashes": [pin(machine.plane)],
+    }
+    document = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "JoinConfiguration",
+        "discovery": {"bootstrapToken": token, "tlsBootstrapToken": BOOTSTRAP_TOKEN},
+        "nodeRegistration": {"name": machine.name, "criSocket": "unix:///none.sock"},
+    }
+    path = machine.folder / "join.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def script(machine, places):
+    kubeadm = [str(machine.plane.bin / "kubeadm"), "join", "phase"]
+    config = ["--config", str(join_configuration(machine))]
+    mounts = [["mount", "--bind", str(stand_in), str(path)] for path, stand_in in places.items()]
+    daemon = shlex.join([sys.executable, "-m", "agent"])
+    return " && ".join(
+        [
+            *(shlex.join(words) for words in mounts),
+            shlex.join([*kubeadm, "kubelet-start", *config]),
+            ". /var/lib/kubelet/kubeadm-flags.env",
+            f"{{ {daemon} {UNIT} --healthz-port=0 & }}",
+            "wait",
+        ]
+    )
+
+
+def test_after_kubeadm_join_it_is_a_ready_node_with_kubelets_own_command_line(machine, places):
+    admin = str(machine.plane.directory / "super-admin.conf")
+    config = str(machine.plane.directory / "kubeadm.yaml")
+    words = ("init", "phase", "upload-config", "kubelet")
+    kubeadm = Process(
+        "kubeadm",
+        [str(machine.plane.bin / "kubeadm"), *words, "--config", config, "--kubeconfig", admin],
+        log=machine.folder / "kubeadm.log",
+    )
+    kubeadm.start()
+    eventually(lambda: not kubeadm.running)
+    argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script(machine, places)]
+    joined = Process("kubeadm join", argv, log=machine.folder / "fake-kubelet.log")
+    joined.start()
+    machine.processes.append(joined)
+    machine.wait_until_ready()
+    assert (places[ETC] / "kubelet.conf").exists()
+    assert (places[VAR] / "pki" / "kubelet-client-current.pem").is_symlink()
+    assert machine.refusals() == []

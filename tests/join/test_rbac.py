@@ -1,0 +1,109 @@
+"""config/rbac.yaml grants what a node does, and nothing that it does not do."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.waiting import eventually
+from tests.join.machine import Machine
+
+RBAC = Path(__file__).parents[2] / "config" / "rbac.yaml"
+DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
+USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
+DEREGISTER = "fake-kubelet-deregister"
+
+
+def granted(*, deregister):
+    """Each right as (API group, resource, namespace, verb)."""
+    roles = [document for document in DOCUMENTS if document["kind"] in {"ClusterRole", "Role"}]
+    return {
+        (group, resource, role["metadata"].get("namespace", ""), verb)
+        for role in roles
+        if (role["metadata"]["name"] == DEREGISTER) == deregister
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(machine):
+    """The same, from the audit log."""
+    rights = set()
+    for request in machine.requests():
+        about = request["objectRef"]
+        resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+        namespace = about.get("namespace", "") if resource != "nodes" else ""
+        rights.add((about.get("apiGroup", ""), resource, namespace, request["verb"]))
+    return rights
+
+
+@pytest.fixture
+def machine(control_plane, node_name, tmp_path):
+    control_plane.kubectl("create", "namespace", "fake-kubelet", check=False)
+    control_plane.kubectl("apply", "-f", str(RBAC))
+    made = Machine(control_plane, node_name, tmp_path)
+    words = ("create", "token", "fake-kubelet", "--namespace=fake-kubelet")
+    token = made.folder / "token"
+    token.write_text(control_plane.kubectl(*words))
+    config = yaml.safe_load(control_plane.bootstrap_kubeconfig.read_text())
+    config["users"][0]["user"] = {"tokenFile": "token"}
+    made.kubeconfig.write_text(yaml.safe_dump(config))
+    yield made
+    for process in made.processes:
+        process.stop()
+    control_plane.kubectl("delete", "-f", str(RBAC), "--wait=false")
+    control_plane.kubectl("delete", "clusterrolebinding", DEREGISTER, "--ignore-not-found")
+
+
+def start(machine, *flags):
+    common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
+    return machine.run([*common, *flags])
+
+
+def repeat_an_event(machine):
+    """The same event twice is counted in one object."""
+    told = machine.plane.kubectl
+    selector = f"involvedObject.name={machine.name},reason=NodeNotSchedulable"
+    for word in ("cordon", "uncordon", "cordon"):
+        told(word, machine.name)
+        eventually(lambda: "NodeNotSchedulable" in told("get", "events", "--field-selector", selector), within=15)
+        time.sleep(1.5)  # longer than a status update: both states are to be seen
+
+
+def leave_a_csinode(machine):
+    """What an earlier Node of this name has left behind."""
+    left = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name}}
+    machine.plane.kubectl("create", "-f", "-", input=json.dumps(left | {"spec": {"drivers": []}}))
+
+
+def test_every_rule_is_needed_and_none_is_missing(machine):
+    leave_a_csinode(machine)
+    start(machine, "--node-status-update-frequency=1s")
+    machine.wait_until_ready()
+    wanted = granted(deregister=False)
+    repeat_an_event(machine)
+    eventually(lambda: wanted <= used(machine), within=25, every=0.5)
+    assert used(machine) == wanted
+    assert machine.refusals() == []
+    assert machine.users() == {USER}
+
+
+def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
+    machine.plane.kubectl(
+        "create",
+        "clusterrolebinding",
+        DEREGISTER,
+        f"--clusterrole={DEREGISTER}",
+        "--serviceaccount=fake-kubelet:fake-kubelet",
+    )
+    process = start(machine, "--deregister")
+    machine.wait_until_ready()
+    eventually(lambda: machine.plane.get("lease", machine.name, "kube-node-lease"), within=15)
+    assert process.stop() == 0
+    deletions = {(group, resource, "", verb) for group, resource, _, verb in used(machine) if verb == "delete"}
+    assert deletions == granted(deregister=True)
+    assert machine.refusals() == []

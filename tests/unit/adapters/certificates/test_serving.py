@@ -1,0 +1,104 @@
+import asyncio
+import ssl
+
+import pytest
+
+from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed
+from agent.adapters.certificates.smith import Smith
+from agent.core.x509 import read_certificates
+from agent.ports import StartError
+from tests.fakes import FakeClock, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+async def pairs():
+    return [await Smith().self_signed(name) for name in ("first", "second")]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return tmp_path / "kubelet.crt", tmp_path / "kubelet.key"
+
+
+@pytest.fixture
+def serving(files):
+    return ServingCertificate(*files, clock=FakeClock())
+
+
+def put(files, pair):
+    for path, text in zip(files, pair, strict=True):
+        path.write_text(text)
+
+
+async def shown(context):
+    """The name in the certificate that a client gets to see, on a connection of its own."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    try:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), ssl=client)
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+    finally:
+        server.close()
+    return read_certificates(ssl.DER_cert_to_PEM_cert(der))[0].common_name.partition("@")[0]
+
+
+async def test_new_files_are_served_to_new_connections_without_a_restart(serving, files, pairs):
+    put(files, pairs[0])
+    await serving.sync()
+    assert await shown(serving.context) == "first"
+    put(files, pairs[1])
+    await serving.sync()
+    assert await shown(serving.context) == "second"
+
+
+async def test_without_a_certificate_handshakes_fail(serving):
+    await serving.sync()
+    assert not serving.is_ready
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await shown(serving.context)
+
+
+async def test_half_a_change_changes_nothing(serving, files, pairs, caplog):
+    put(files, pairs[0])
+    await serving.sync()
+    files[0].write_text(pairs[1].certificate_pem)
+    for _ in range(3):
+        await serving.sync()
+    assert await shown(serving.context) == "first"
+    assert len([r for r in caplog.records if "invalid certificate and key pair" in r.message]) == 1
+
+
+async def test_files_are_looked_at_every_ten_seconds_and_at_once_when_asked(files, pairs):
+    clock = FakeClock()
+    serving = ServingCertificate(*files, clock=clock)
+    async with running(serving):
+        put(files, pairs[0])
+        serving.asked.set()
+        async with asyncio.timeout(5):
+            while not serving.is_ready:  # noqa: ASYNC110  a thread is at work, and its end makes no event
+                await asyncio.sleep(0.01)
+
+
+async def test_a_pair_is_made_where_there_is_none_and_then_kept(files):
+    await ensure_self_signed(*files, host="n1", smith=Smith())
+    before = [path.read_text() for path in files]
+    await ensure_self_signed(*files, host="n1", smith=Smith())
+    assert [path.read_text() for path in files] == before
+    assert [path.stat().st_mode & 0o777 for path in files] == [0o644, 0o600]
+
+
+async def test_a_certificate_without_its_key_is_a_persons_task(files, pairs):
+    files[0].write_text(pairs[0].certificate_pem)
+    with pytest.raises(StartError, match="must be supplied as a pair"):
+        await ensure_self_signed(*files, host="n1", smith=Smith())
+
+
+async def test_a_key_alone_is_what_a_crash_left_and_both_are_made_anew(files, pairs):
+    files[1].write_text(pairs[0].key_pem)
+    await ensure_self_signed(*files, host="n1", smith=Smith())
+    assert read_certificates(files[0].read_text())
+    assert files[1].read_text() != pairs[0].key_pem

@@ -1,0 +1,124 @@
+import base64
+import hashlib
+import json
+
+import httpx
+import pytest
+
+from agent.adapters.discovery import Discovery
+from agent.core.discovery import Distrusted
+from agent.core.errors import ConfigError
+from agent.ports import StartError
+from tests.fakes import FakeClock
+from tests.unit.core.test_discovery import TOKEN, signature
+from tests.unit.core.test_x509 import EC_KEY, made, spki
+
+pytestmark = pytest.mark.anyio
+
+PEM = made()
+PIN = frozenset({hashlib.sha256(spki(EC_KEY)).hexdigest()})
+CLUSTER = {"server": "https://192.0.2.1:6443", "certificate-authority-data": base64.b64encode(PEM.encode()).decode()}
+KUBECONFIG = json.dumps({"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": CLUSTER}]})
+
+
+class Impatient(FakeClock):
+    """A clock on which every wait is over at once."""
+
+    async def sleep(self, seconds):
+        self.elapsed += seconds
+
+
+def cluster_info(content=KUBECONFIG, signed=True):
+    data = {"kubeconfig": content}
+    if signed:
+        data[f"jws-kubeconfig-{TOKEN.id}"] = signature(content=content)
+    return httpx.Response(200, json={"data": data})
+
+
+def discovery(*answers, patience=300.0):
+    """A cluster that gives these answers in turn, and the last one for ever."""
+    left = list(answers)
+
+    def answer(request):
+        assert request.url.path in {"/api/v1/namespaces/kube-public/configmaps/cluster-info", "/file"}
+        assert "authorization" not in request.headers
+        found = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    clock = Impatient()
+    return Discovery(clock=clock, patience_seconds=patience, transport=httpx.MockTransport(answer)), clock
+
+
+async def test_a_signed_and_pinned_cluster_is_found():
+    found, _ = discovery(cluster_info())
+    cluster = await found.by_token("192.0.2.1:6443", TOKEN, PIN)
+    assert (cluster.server, cluster.authority_pem) == ("https://192.0.2.1:6443", PEM)
+
+
+async def test_a_signature_that_comes_late_is_waited_for():
+    found, clock = discovery(cluster_info(signed=False), httpx.ConnectError("refused"), cluster_info())
+    await found.by_token("192.0.2.1:6443", TOKEN, frozenset())
+    assert clock.elapsed == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (httpx.ConnectError("connection refused"), "https://192.0.2.1:6443: connection refused"),
+        (cluster_info(signed=False), 'token id "abcdef" is invalid for this cluster or it has expired'),
+        (httpx.Response(404, json={}), "HTTP 404"),
+        (httpx.Response(200, text="<html>"), "HTTP 200"),
+        (httpx.Response(200, json={"data": {"x": "y" * 2**21}}), "larger than"),
+    ],
+    ids=["unreachable", "expired token", "no cluster-info", "no Kubernetes at all", "far too much"],
+)
+async def test_what_does_not_get_better_is_told_after_the_timeout(answer, message):
+    found, clock = discovery(answer, patience=60.0)
+    with pytest.raises(StartError, match=f"couldn't validate the identity of the API Server: .*{message}"):
+        await found.by_token("192.0.2.1:6443", TOKEN, PIN)
+    assert clock.elapsed == pytest.approx(60, abs=1)
+
+
+async def test_a_second_answer_that_differs_is_refused():
+    found, _ = discovery(cluster_info(), cluster_info(KUBECONFIG.replace("6443", "1")))
+    with pytest.raises(Distrusted, match="was different from the first"):
+        await found.by_token("192.0.2.1:6443", TOKEN, PIN)
+
+
+async def test_an_authority_that_is_not_pinned_is_refused():
+    found, _ = discovery(cluster_info())
+    with pytest.raises(Distrusted, match="none of the public keys"):
+        await found.by_token("192.0.2.1:6443", TOKEN, frozenset({"0" * 64}))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "- a", "clusters: []", "clusters: [{}]", "clusters:\n- name: a\n  cluster: {}"]
+)
+async def test_a_signed_kubeconfig_may_still_be_nonsense(content):
+    found, _ = discovery(cluster_info(content or "~"))
+    with pytest.raises(ConfigError, match="malformed kubeconfig"):
+        await found.by_token("192.0.2.1:6443", TOKEN, frozenset())
+
+
+async def test_a_file_tells_of_a_cluster_even_if_cluster_info_is_not_for_everybody(tmp_path):
+    path = tmp_path / "discovery.conf"
+    path.write_text(KUBECONFIG)
+    found, _ = discovery(httpx.Response(403, json={}))
+    assert (await found.by_file(str(path))).server == "https://192.0.2.1:6443"
+
+
+async def test_a_file_may_be_on_a_web_server_and_bring_credentials():
+    context = {"name": "c", "context": {"cluster": "", "user": "u"}}
+    users = [{"name": "u", "user": {"token": "t"}}]
+    document = json.loads(KUBECONFIG) | {"current-context": "c", "contexts": [context], "users": users}
+    found, _ = discovery(httpx.Response(200, json=document), cluster_info())
+    assert (await found.by_file("https://192.0.2.9/file")).user == {"token": "t"}
+
+
+async def test_a_file_that_is_not_there_is_not_waited_for(tmp_path):
+    found, clock = discovery(cluster_info())
+    with pytest.raises(StartError, match="cannot read --discovery-file"):
+        await found.by_file(str(tmp_path / "none"))
+    assert clock.elapsed == 0
