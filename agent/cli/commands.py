@@ -64,7 +64,7 @@ def run(context: typer.Context) -> None:
     if flags.get("version") in {"true", "raw"}:
         typer.echo(_version(raw=flags["version"] == "raw"))
     else:
-        _serve(from_flags(flags))
+        _serve(flags)
 
 
 def _version(*, raw: bool) -> str:
@@ -72,12 +72,17 @@ def _version(*, raw: bool) -> str:
     return f"{told} (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if raw else told
 
 
-def _serve(settings: Effective) -> None:
+def _serve(flags: Mapping[str, Any]) -> None:
+    settings = from_flags(flags)
     node = node_config(settings)
     set_up_logging(settings)
-    from agent.app import serve  # noqa: PLC0415  the Kubernetes client is for the daemon, not for --help
+    from agent.adapters.certificates.early import early_child  # noqa: PLC0415  for the daemon, not for --help
 
-    _finish(serve(node))
+    child = early_child(node)  # before the imports that take longest
+    from agent.adapters.certificates.smith import Smith  # noqa: PLC0415  for the daemon
+    from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
+
+    _finish(serve(node, reread_logging=lambda: set_up_logging(from_flags(flags)), keys=Smith(child)))
 
 
 def _finish(work: Coroutine[Any, Any, None]) -> None:

@@ -1,7 +1,9 @@
 """A node's life on a real control plane, seen only through the cluster."""
 
 import json
+import os
 import platform
+import signal
 import time
 
 import psutil
@@ -63,6 +65,19 @@ def test_a_signal_ends_it_with_exit_code_0_and_leaves_node_and_lease(cluster, st
     assert agent.stop() == 0
     assert cluster.ready()
     assert cluster.lease()["spec"]["holderIdentity"] == cluster.name
+
+
+def test_sighup_reads_the_verbosity_of_the_config_file_again(cluster, start_node, control_plane, tmp_path):
+    config = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    agent = start_node("--config", str(path))
+    cluster.wait_until_ready()
+    assert '"Recording event message for node"' not in agent.log_text()
+    path.write_text(json.dumps(config | {"logging": {"verbosity": 2}}))
+    os.kill(agent.pid, signal.SIGHUP)
+    control_plane.kubectl("cordon", cluster.name)  # which is worth an event
+    eventually(lambda: '"Recording event message for node"' in agent.log_text(), within=20)
 
 
 def test_without_register_node_it_waits_for_a_node_made_by_hand(cluster, start_node, control_plane):
