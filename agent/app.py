@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import NamedTuple
 
+from agent.adapters.certificates.smith import Smith
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import Credentials, load_credentials
 from agent.adapters.host import LinuxHost, architecture
@@ -29,7 +30,9 @@ _LAST_WORDS_SECONDS = 3.0
 _STOP_SECONDS = 6.0  # systemd waits for 90, kubectl for 30, a person for less
 
 
-async def serve(config: Config, *, reread_logging: Callable[[], None] = lambda: None) -> None:
+async def serve(
+    config: Config, *, reread_logging: Callable[[], None] = lambda: None, keys: Smith | None = None
+) -> None:
     """Be a node until a signal says stop; SIGHUP has credentials and log settings read again."""
     log.info("Kubelet version", {"kubeletVersion": config.kubelet_version})
     clock, stop, reload = SystemClock(), asyncio.Event(), asyncio.Event()
@@ -40,7 +43,7 @@ async def serve(config: Config, *, reread_logging: Callable[[], None] = lambda: 
         health = HealthServer(config.serving)
         resources.push_async_callback(health.close)
         await health.start()
-        enrolment = await enrol(config, clock=clock, weather=weather, on_new=reload.set)
+        enrolment = await enrol(config, clock=clock, weather=weather, on_new=reload.set, keys=keys)
         if not await _admitted(enrolment, stop):
             return
         credentials = await load_credentials(config.kubeconfig, enrolment.pair)

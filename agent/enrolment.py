@@ -19,14 +19,15 @@ from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
 from agent.core.config import Config
-from agent.core.csr import client_template, satisfies, serving_template
+from agent.core.csr import client_template, is_of_another_node, serving_template
 from agent.core.model import Object
+from agent.core.x509 import Certificate, read_certificates
 from agent.klog import V2
 from agent.loops.bootstrap import Bootstrap
 from agent.loops.certificates import CertificateGuard, CertificateLoop
 from agent.loops.weather import Weather
 from agent.node import Loop
-from agent.ports import Clock, StartError
+from agent.ports import Clock, NotSigned, StartError
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +56,20 @@ class Ending:
         self._admitted.set()
 
 
-async def enrol(config: Config, *, clock: Clock, weather: Weather, on_new: Callable[[], None]) -> Enrolment:
+async def enrol(
+    config: Config, *, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith | None = None
+) -> Enrolment:
     """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
+    keys = keys or Smith()
     settings = config.certificates
     if settings.bootstrap_kubeconfig and not config.kubeconfig:
         raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")
     if not config.kubeconfig:
         return Enrolment()
     if settings.rotate_client:
-        return await _rotating(config, clock, weather, on_new)
+        return await _rotating(config, clock, weather, on_new, keys)
     if settings.bootstrap_kubeconfig:
-        return await _bootstrapping(config, clock)
+        return await _bootstrapping(config, clock, keys)
     return Enrolment()
 
 
@@ -99,7 +103,7 @@ async def serving_from_files(config: Config, *, clock: Clock) -> ServingCertific
     return ServingCertificate(certificate, key, clock=clock)
 
 
-async def _bootstrapping(config: Config, clock: Clock) -> Enrolment:
+async def _bootstrapping(config: Config, clock: Clock, keys: Smith) -> Enrolment:
     kubeconfig, bootstrap = Path(config.kubeconfig), Path(config.certificates.bootstrap_kubeconfig)
     if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
         log.log(V2, "Kubeconfig exists and is valid, skipping bootstrap", {"path": str(kubeconfig)})
@@ -112,21 +116,23 @@ async def _bootstrapping(config: Config, clock: Clock) -> Enrolment:
         files=AdmissionFiles(folder=folder, store=store, kubeconfig=kubeconfig, bootstrap=bootstrap),
         store=store,
         desk=Desk(lambda: load_credentials(str(bootstrap))),
-        keys=Smith(),
+        keys=keys,
         clock=clock,
         on_done=admitted.set,
     )
     return Enrolment([first], admitted)
 
 
-async def _rotating(config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None]) -> Enrolment:
+async def _rotating(
+    config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith
+) -> Enrolment:
     log.info("Client rotation is on, will bootstrap in background")
     if not await _is_prepared(config, clock):
         log.log(V2, "The kubeconfig has no client certificate, there is nothing to rotate")
         return Enrolment()
     store, template = _store(config), client_template(config.node_name)
-    is_foreign = await _adopt_embedded(config, store, clock)
-    admitted, current = asyncio.Event(), await store.current()
+    embedded = await _adopt_embedded(config, store, clock)
+    admitted, current = asyncio.Event(), await store.current() or embedded
 
     def on_certificate() -> None:
         admitted.set()
@@ -136,17 +142,14 @@ async def _rotating(config: Config, clock: Clock, weather: Weather, on_new: Call
         template=lambda: template,
         store=store,
         desk=Desk(lambda: _best_credentials(config, store, clock)),
-        keys=Smith(),
+        keys=keys,
         clock=clock,
         weather=weather,
         on_new=on_certificate,
-        at_once=is_foreign,
+        at_once=embedded is not None,
     )
     loops = (certificates, CertificateGuard(certificates, clock))
-    is_usable = current is not None and not current.is_over(clock.now())
-    if is_usable and current and not satisfies(current, template):
-        is_usable = not config.certificates.bootstrap_kubeconfig
-    return Enrolment(() if is_usable else loops, admitted, loops, store.path)
+    return Enrolment(() if _is_usable(current, config, clock) else loops, admitted, loops, store.path)
 
 
 async def _is_prepared(config: Config, clock: Clock) -> bool:
@@ -182,23 +185,33 @@ def _store(config: Config, *, given: bool = True) -> PemStore:
     return PemStore(folder, _PREFIX, other=files) if files and files[0] != own.path else own
 
 
-async def _adopt_embedded(config: Config, store: PemStore, clock: Clock) -> bool:
+async def _adopt_embedded(config: Config, store: PemStore, clock: Clock) -> Certificate | None:
     """Take over a certificate that is in the kubeconfig itself, as kubeadm leaves it; it is to be replaced at once."""
     current = await store.current()
     if current and not current.is_over(clock.now()):
-        return False
+        return None
     if await asyncio.to_thread(client_files, Path(config.kubeconfig)):
-        return False
+        return None
     pair = await asyncio.to_thread(client_pair, Path(config.kubeconfig))
-    if pair:
-        await store.update(pair.certificate_pem, pair.key_pem)
-    return pair is not None
+    if pair is None:
+        return None
+    try:
+        return await store.update(pair.certificate_pem, pair.key_pem)
+    except NotSigned as error:
+        log.error("Unable to set the cert/key pair to the bootstrap certificate", {"err": error})
+    return read_certificates(pair.certificate_pem)[0]
 
 
 async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Credentials:
     """Our own certificate while it is good, else what the bootstrap has."""
     current, bootstrap = await store.current(), config.certificates.bootstrap_kubeconfig
-    is_good = current and not current.is_over(clock.now()) and satisfies(current, client_template(config.node_name))
-    if is_good or not bootstrap:
+    if _is_usable(current, config, clock) or not bootstrap:
         return await load_credentials(config.kubeconfig, store.path)
     return await load_credentials(bootstrap)
+
+
+def _is_usable(current: Certificate | None, config: Config, clock: Clock) -> bool:
+    """Whether one can live with a certificate: with that of another node only if there is no way to get our own."""
+    if current is None or current.is_over(clock.now()):
+        return False
+    return not config.certificates.bootstrap_kubeconfig or not is_of_another_node(current, config.node_name)

@@ -108,6 +108,12 @@ def satisfies(certificate: Certificate, template: Template) -> bool:
     )
 
 
+def is_of_another_node(certificate: Certificate, node_name: str) -> bool:
+    """Whether a certificate speaks for a node that is not this one."""
+    name = certificate.common_name
+    return name.startswith("system:node:") and name != f"system:node:{node_name}"
+
+
 def rotation_deadline(certificate: Certificate, rand: float) -> datetime:
     """When to ask for the next one: after 70 to 90 % of its life, by chance, so that nodes do not ask together."""
     life = certificate.not_after - certificate.not_before

@@ -65,8 +65,7 @@ def script(machine, places):
             *(shlex.join(words) for words in mounts),
             shlex.join([*kubeadm, "kubelet-start", *config]),
             ". /var/lib/kubelet/kubeadm-flags.env",
-            f"{{ {daemon} {UNIT} --healthz-port=0 & }}",
-            "wait",
+            f"exec {daemon} {UNIT} --healthz-port=0",
         ]
     )
 

@@ -14,6 +14,7 @@ from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
+from agent.core.csr import is_of_another_node
 from agent.core.model import Object
 from agent.core.x509 import Certificate, read_certificates
 from agent.ports import KeyPair, StartError
@@ -51,9 +52,8 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
         return "unable to read TLS certificates"
     if over := [certificate.not_after for certificate in chain if certificate.is_over(now)]:
         return f"part of the client certificate is expired: {over[0]}"
-    name = chain[0].common_name
-    is_foreign = name.startswith("system:node:") and name != f"system:node:{node_name}"
-    return f"the client certificate is that of {name}" if is_foreign else ""
+    is_foreign = is_of_another_node(chain[0], node_name)
+    return f"the client certificate is that of {chain[0].common_name}" if is_foreign else ""
 
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:

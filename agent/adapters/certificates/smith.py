@@ -2,23 +2,30 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from typing import Any
 
+from agent.adapters.certificates.early import CHILD
 from agent.core.csr import Template
 from agent.ports import KeyPair, NotSigned, PreparedRequest
 
 _DEADLINE_SECONDS = 60.0  # two RSA keys on a busy small machine take some seconds
-_CHILD = "agent.adapters.certificates.child"
 _MOST_WORDS = 300
+
+Child = subprocess.Popen[bytes]
 
 
 class Smith:
     """Makes keys and what is signed with them, in a process that ends with the order."""
 
+    def __init__(self, early: Child | None = None) -> None:
+        self._early = early  # a child that already waits for the first order
+
     async def request(self, template: Template, key_pem: str = "") -> PreparedRequest:
         """A certificate request, for the given key or a new one."""
-        answer = await _made(_order("request", template, key=key_pem))
+        early, self._early = self._early, None
+        answer = await _made(_order("request", template, key=key_pem), early)
         return PreparedRequest(
             key_pem=answer["key"],
             csr_pem=answer["csr"],
@@ -48,10 +55,11 @@ def _order(order: str, template: Template, **more: str) -> dict[str, Any]:
     }
 
 
-async def _made(order: dict[str, Any]) -> dict[str, Any]:
+async def _made(order: dict[str, Any], early: Child | None = None) -> dict[str, Any]:
+    said = _said_by(early, json.dumps(order).encode()) if early else _said(json.dumps(order).encode())
     try:
         async with asyncio.timeout(_DEADLINE_SECONDS):
-            answer: dict[str, Any] = json.loads(await _said(json.dumps(order).encode()))
+            answer: dict[str, Any] = json.loads(await said)
     except (TimeoutError, OSError, ValueError) as error:
         raise NotSigned(f"unable to make a key: {error or type(error).__name__}") from error
     if "error" in answer:
@@ -61,14 +69,25 @@ async def _made(order: dict[str, Any]) -> dict[str, Any]:
 
 async def _said(order: bytes) -> bytes:
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", _CHILD, stdin=pipe, stdout=pipe, stderr=pipe)
+    argv = (sys.executable, "-m", CHILD)
+    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         answer, complaint = await process.communicate(order)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    if process.returncode:
+    return _checked(answer, complaint, process.returncode or 0)
+
+
+async def _said_by(child: Child, order: bytes) -> bytes:
+    """The same from a child that was started before there was an event loop."""
+    answer, complaint = await asyncio.to_thread(child.communicate, order, _DEADLINE_SECONDS)
+    return _checked(answer, complaint, child.returncode)
+
+
+def _checked(answer: bytes, complaint: bytes, code: int) -> bytes:
+    if code:
         last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        raise OSError(f"the child process ended with {process.returncode}: {''.join(last)[:_MOST_WORDS]}")
+        raise OSError(f"the child process ended with {code}: {''.join(last)[:_MOST_WORDS]}")
     return answer
