@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Machine:
         self.bootstrap = folder / "bootstrap-kubelet.conf"
         self.current = self.pki / "kubelet-client-current.pem"
         self.processes: list[Process] = []
-        self._seen = len(self._audited())
+        self._made = datetime.now(UTC)
 
     @property
     def flags(self) -> list[str]:
@@ -72,8 +73,15 @@ class Machine:
 
     def requests(self) -> list[dict[str, Any]]:
         """What fake-kubelet asked of the API server since the machine was made, whoever it was then."""
-        ours = (json.loads(line) for line in self._audited()[self._seen :])
-        return [request for request in ours if "fake-kubelet" in request.get("userAgent", "")]
+        # Not by their place in the log: the watch of an earlier node is written there when it ends.
+        lines = self.plane.audit_log.read_text().splitlines()
+        ours = [request for line in lines if "fake-kubelet" in line and (request := json.loads(line))]
+        return [
+            request
+            for request in ours
+            if "fake-kubelet" in request.get("userAgent", "")
+            and datetime.fromisoformat(request["requestReceivedTimestamp"]) >= self._made
+        ]
 
     def users(self) -> set[str]:
         return {request["user"].get("username", "nobody") for request in self.requests()}
@@ -97,9 +105,6 @@ class Machine:
         return {request["objectRef"].get("name", "") for request in asked} | {
             request["requestURI"].rpartition("%3D")[2].partition("&")[0] for request in asked
         }
-
-    def _audited(self) -> list[str]:
-        return self.plane.audit_log.read_text().splitlines()
 
 
 def make_unapproved_token(plane: ControlPlane) -> str:
