@@ -51,7 +51,8 @@ def check_reservations(config: Config, host: HostSnapshot) -> None:
     if not reserved <= host.online_cpus:
         given, online = config.resources.reserved_cpus, _cpu_list(host.online_cpus)
         raise ConfigError(f"reserved-cpus: {given} is not a subset of online-cpus: {online}")
-    own, held_back = _own_capacity(config, host), _held_back(config, host)
+    own = _own_capacity(config, host)
+    held_back = _held_back(config, own)
     for name, amount in own.items():
         if name in held_back and held_back[name].nano > amount.nano:
             raise ConfigError(
@@ -69,12 +70,12 @@ def capacity(facts: Facts) -> Object:
 def allocatable(facts: Facts) -> Object:
     """Capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
     own = _own_capacity(facts.config, facts.host)
-    held_back = _held_back(facts.config, facts.host)
+    held_back = _held_back(facts.config, own)
     left = {name: amount.minus(held_back.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}
     for name, amount in own.items():
         if name.startswith("hugepages-"):
             left["memory"] = left["memory"].minus(amount).at_least_zero()
-    foreign = {name: text for name, text in capacity(facts)["capacity"].items() if name not in own}
+    foreign = {name: text for name, text in facts.observed.get("capacity", {}).items() if name not in own}
     return {"allocatable": {**foreign, **_printed(left)}}
 
 
@@ -102,9 +103,9 @@ def _own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
     return {**own, **resources.extended}
 
 
-def _held_back(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
-    """What pods do not get, by resource."""
-    resources, own = config.resources, _own_capacity(config, host)
+def _held_back(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """What pods do not get of the node's own capacity, by resource."""
+    resources = config.resources
     kube, system = dict(resources.kube_reserved), dict(resources.system_reserved)
     if resources.reserved_cpus:
         kube.pop("cpu", None)
