@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -56,8 +57,8 @@ def answers(machines: list[Machine], binaries: Path) -> Mapping[str, tuple[Answe
 
 def _both(machine: Machine, case: ConfigCase) -> tuple[Answer, Any]:
     (port,) = free_ports(1)
-    folder = machine.directory / f"case-{port}"
-    (folder / "drop-ins").mkdir(parents=True)
+    folder = Path(mkdtemp(prefix="case-", dir=machine.directory))
+    (folder / "drop-ins").mkdir()
     arguments = _arguments(machine, case, folder, port)
     try:
         ours = json.loads(as_json(effective([*arguments, *_in_place(case.only_ours, machine)])))["kubeletconfig"]
