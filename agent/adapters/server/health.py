@@ -1,4 +1,4 @@
-"""Health over HTTP, later the kubelet's own API."""
+"""Health over plain HTTP, for the machine itself."""
 
 import logging
 
