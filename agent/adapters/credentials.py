@@ -17,6 +17,7 @@ import yaml
 from agent.adapters.exec_plugin import Grant, ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
+from agent.adapters.proxies import proxy_for
 from agent.ports import StartError
 
 # kubernetes_asyncio's own places, where Kubernetes mounts them
@@ -83,6 +84,7 @@ async def _from_kubeconfig(path: str, config: Kubeconfig, grant: Grant) -> Crede
             )
             if not configuration.host:
                 raise ConfigException("its cluster has no server")
+            configuration.proxy = proxy_for(configuration.host, configuration.proxy)
             tls, digest = _tls(configuration), _digest(configuration, config.headers)
         finally:
             kube_config._temp_files.clear()  # it would hand out the same file again
@@ -93,6 +95,7 @@ def _from_service_account() -> Credentials:
     configuration = Configuration()
     try:
         load_incluster_config(client_configuration=configuration, try_refresh_token=False)  # type: ignore[no-untyped-call]
+        configuration.proxy = proxy_for(configuration.host, None)
         files = (_SERVICE_ACCOUNT / "token", Path(configuration.ssl_ca_cert or ""))
         configuration.api_key["BearerToken"] = f"Bearer {read_token(files[0])}"
     except ConfigException as error:

@@ -10,6 +10,7 @@ import yaml
 
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
+from tests.join.connect_proxy import ConnectProxy
 from tests.join.test_rbac import RBAC
 
 ACCOUNT = ("fake-kubelet", "--namespace=fake-kubelet")
@@ -124,3 +125,18 @@ def test_labels_that_a_node_may_not_give_itself_are_refused_before_anything_is_s
     assert "unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels" in machine.log_text()
     assert machine.requests() == []
     assert not machine.pki.exists()
+
+
+@pytest.mark.parametrize("named_by", ["the kubeconfig", "the environment"])
+def test_the_way_may_lead_through_a_proxy_that_alone_knows_the_server(member, named_by, monkeypatch):
+    with ConnectProxy(member.plane.layout.apiserver) as proxy:
+        address, server = f"http://127.0.0.1:{proxy.port}", "https://kubernetes.default.svc:6443"
+        if named_by == "the environment":
+            monkeypatch.setenv("HTTPS_PROXY", address)
+            write_kubeconfig(member, {"token": token(member)}, server=server)
+        else:
+            write_kubeconfig(member, {"token": token(member)}, **{"server": server, "proxy-url": address})
+        process = start(member)
+        assert_member(member)
+        assert set(proxy.asked) == {"CONNECT kubernetes.default.svc:6443 HTTP/1.1"}
+        assert process.stop() == 0

@@ -1,0 +1,55 @@
+"""Which proxy is asked for which API server."""
+
+import pytest
+
+from agent.adapters.proxies import proxy_for
+from agent.ports import StartError
+
+PROXY = "http://proxy:3128"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", PROXY)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("server", "exceptions", "proxy"),
+    [
+        pytest.param("https://10.1.2.3:6443", "", PROXY, id="an address"),
+        pytest.param("https://api.example.com:6443", "", PROXY, id="a name"),
+        pytest.param("http://api.example.com", "", None, id="HTTPS_PROXY is not for plain HTTP"),
+        pytest.param("https://127.0.0.1:6443", "", None, id="this machine"),
+        pytest.param("https://[::1]:6443", "", None, id="this machine, IPv6"),
+        pytest.param("https://localhost:6443", "", None, id="this machine by name"),
+        pytest.param("https://api.example.com:6443", "api.example.com", None, id="the name is excepted"),
+        pytest.param("https://api.example.com:6443", "other, .example.com", None, id="its domain is excepted"),
+        pytest.param("https://api.example.com:6443", "api.example.com:443", PROXY, id="another port is excepted"),
+        pytest.param("https://10.1.2.3:6443", "10.0.0.0/8", None, id="its network is excepted"),
+        pytest.param("https://10.1.2.3:6443", "10.2.0.0/16,nonsense/x", PROXY, id="another network is excepted"),
+        pytest.param("https://api.example.com", "*", None, id="all are excepted"),
+    ],
+)
+def test_the_environment_names_a_proxy_as_for_a_kubelet(environment, server, exceptions, proxy):
+    environment.setenv("NO_PROXY", exceptions)
+    assert proxy_for(server, None) == proxy
+
+
+def test_the_kubeconfig_wins_over_the_environment(environment):
+    environment.setenv("NO_PROXY", "*")
+    assert proxy_for("https://10.1.2.3", "http://other:1") == "http://other:1"
+
+
+def test_a_proxy_without_a_scheme_is_an_http_proxy(environment):
+    environment.setenv("HTTPS_PROXY", "proxy:3128")
+    assert proxy_for("https://10.1.2.3", None) == PROXY
+
+
+def test_a_proxy_that_cannot_be_used_is_refused_without_telling_its_password():
+    with pytest.raises(StartError, match=r"proxy-url: a proxy is http://HOST:PORT .* not socks5://proxy") as caught:
+        proxy_for("https://10.1.2.3", "socks5://user:secret@proxy:1080")
+    assert "secret" not in str(caught.value)
