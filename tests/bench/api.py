@@ -46,12 +46,13 @@ class Request:
     code: int
 
 
-def requests_of(node_name: str, audit_log: Path) -> list[Request]:
+def requests_of(node_name: str, audit_log: Path, *, user: str | None = None) -> list[Request]:
     """All requests of a node, in the order in which they came."""
     found: dict[str, Request] = {}
+    name = user or f"system:node:{node_name}"
     with audit_log.open() as lines:
         for line in lines:
-            if f'"system:node:{node_name}"' in line:  # the log is long, and decoding all of it slow
+            if f'"{name}"' in line:  # the log is long, and decoding all of it slow
                 event = json.loads(line)
                 found[event["auditID"]] = _request(event)
     return sorted(found.values(), key=lambda request: request.received)

@@ -4,17 +4,20 @@
 """
 
 import argparse
+import math
 import os
 import signal
 import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 from tests.bench.api import requests_of
 from tests.cluster import build
@@ -30,6 +33,7 @@ from tests.faults.member import Admin, Member, Refused, through
 from tests.faults.proxy import FaultProxy
 
 _PATIENCE_SECONDS = 45.0
+_STORM_SECONDS = 15.0
 _REST_SECONDS = 12.0  # a renewal between two faults, so that none sees the traces of the one before
 
 
@@ -38,11 +42,13 @@ class Subject:
     """One program behind a proxy of its own."""
 
     name: str
+    program: RealKubelet | AgentProcess
     member: Member
     proxy: FaultProxy
-    pid: Callable[[], int]
-    took: list[float | None] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
+    cluster: ControlPlane
+    token: Path  # of its service account, where it has one
+    took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # fault → seconds, once a round
+    asked: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class Fault:
     end: Callable[[Subject], None] = lambda _: None
     seconds: float | None = None  # None: as long as the command line says
     seen_by_server: bool = False  # its requests are in the audit log; else connections are counted at the proxy
+    by_token: bool = False  # for a node that is a service account; the rest is for a node with a certificate
     from_begin: bool = False  # recovery counts from the beginning: nobody ends this fault
 
 
@@ -80,25 +87,26 @@ class Bench:
     def _suffer(self, fault: Fault, subject: Subject) -> None:
         since, attempts, began = datetime.now(UTC), subject.proxy.attempts, time.monotonic()
         fault.begin(subject)
-        took: float | None = None
+        took = 0.0
         if fault.from_begin:
             took = _recovery(subject, since, began, self._seconds)
         time.sleep(max(0.0, began + (fault.seconds or self._seconds) - time.monotonic()))
-        subject.asked.append(self._asked(fault, subject, since, attempts))
+        subject.asked[fault.name].append(self._asked(fault, subject, since, attempts))
         end, ended = datetime.now(UTC), time.monotonic()
         fault.end(subject)
-        subject.took.append(took if fault.from_begin else _recovery(subject, end, ended, _PATIENCE_SECONDS))
-        if fault.from_begin:
-            _recovery(subject, end, ended, _PATIENCE_SECONDS)
+        healed = _recovery(subject, end, ended, _PATIENCE_SECONDS)
+        subject.took[fault.name].append(took if fault.from_begin else healed)
 
     def _asked(self, fault: Fault, subject: Subject, since: datetime, attempts: int) -> int:
         if not fault.seen_by_server:
             return subject.proxy.attempts - attempts
-        requests = requests_of(subject.member.name, self._cluster.audit_log)
+        user = f"system:serviceaccount:default:{subject.member.name}" if fault.by_token else None
+        requests = requests_of(subject.member.name, self._cluster.audit_log, user=user)
         return len([request for request in requests if request.received >= since])
 
 
-def _recovery(subject: Subject, since: datetime, began: float, within: float) -> float | None:
+def _recovery(subject: Subject, since: datetime, began: float, within: float) -> float:
+    """Seconds until the node was well; infinite if it was not within the time."""
     member = subject.member
 
     def is_back() -> bool:
@@ -107,94 +115,148 @@ def _recovery(subject: Subject, since: datetime, began: float, within: float) ->
     try:
         eventually(is_back, within=within, every=0.05)
     except AssertionError:
-        return None
+        return math.inf
     return time.monotonic() - began
 
 
 def faults_of(cluster: ControlPlane, directory: Path) -> list[Fault]:
     """The catalogue."""
-    other = directory / "other-ca"
-    kubeadm = [str(cluster.bin / "kubeadm"), "init", "phase", "certs"]
-    run([*kubeadm, "ca", "--cert-dir", str(other)])
-    names = ["--apiserver-cert-extra-sans", "127.0.0.1", "--apiserver-advertise-address", "192.0.2.1"]
-    run([*kubeadm, "apiserver", "--cert-dir", str(other), *names])
+    other = _another_authority(cluster, directory)
 
     def impostor(subject: Subject) -> None:
         port = subject.proxy.impostor(other / "apiserver.crt", other / "apiserver.key")
         subject.proxy.set(kill=True, target_port=port)
 
-    def make_again(subject: Subject) -> None:
-        try:
-            subject.member.create_node()
-        except Refused:
-            return  # it is there already
+    def home(subject: Subject) -> None:
+        subject.proxy.set(kill=True, target_port=cluster.layout.apiserver)
 
     return [
-        Fault(
-            "connections refused",
-            lambda s: s.proxy.set(kill=True, refuse=True),
-            lambda s: s.proxy.set(),
-        ),
+        Fault("connections reset on arrival", lambda s: s.proxy.set(kill=True, refuse=True), lambda s: s.proxy.set()),
         Fault("black hole, no RST", lambda s: s.proxy.set(silent=True), lambda s: s.proxy.set(kill=True)),
         Fault("killed in the middle of requests", lambda s: s.proxy.set(cut_answers=True), lambda s: s.proxy.set()),
-        Fault(
-            "certificate of another CA",
-            impostor,
-            lambda s: s.proxy.set(kill=True, target_port=cluster.layout.apiserver),
-        ),
+        Fault("certificate of another CA", impostor, home),
         Fault(
             "etcd without space",
             lambda s: alarm(cluster.layout.etcd, on=True),
             lambda s: alarm(cluster.layout.etcd, on=False),
             seen_by_server=True,
         ),
-        Fault("process stalled 15 s", _stall, lambda s: os.kill(s.pid(), signal.SIGCONT), seconds=15.0),
+        Fault("process stalled 15 s", _stall, lambda s: os.kill(s.program.pid, signal.SIGCONT), seconds=15.0),
+        Fault("others write the Lease without pause", _storm, seen_by_server=True),
+        Fault("Lease taken by another holder", _take, seen_by_server=True, from_begin=True),
         Fault("Lease deleted", lambda s: s.member.delete_lease(), seen_by_server=True, from_begin=True),
-        Fault("Node deleted", lambda s: s.member.delete_node(), make_again, seen_by_server=True, from_begin=True),
+        Fault("Node deleted", lambda s: s.member.delete_node(), _make_again, seen_by_server=True, from_begin=True),
+        Fault("rights taken away", _revoke, _grant, seen_by_server=True, by_token=True),
+        Fault("token spoilt", _spoil_token, _renew_token, by_token=True),
     ]
 
 
+def _another_authority(cluster: ControlPlane, directory: Path) -> Path:
+    other = directory / "other-ca"
+    kubeadm = [str(cluster.bin / "kubeadm"), "init", "phase", "certs"]
+    run([*kubeadm, "ca", "--cert-dir", str(other)])
+    names = ["--apiserver-cert-extra-sans", "127.0.0.1", "--apiserver-advertise-address", "192.0.2.1"]
+    run([*kubeadm, "apiserver", "--cert-dir", str(other), *names])
+    return other
+
+
+def _make_again(subject: Subject) -> None:
+    with suppress(Refused):  # it is there already
+        subject.member.create_node()
+
+
+def _take(subject: Subject) -> None:
+    subject.member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
+
+
+def _storm(subject: Subject) -> None:
+    """Until shortly before the end of the fault, in a thread of its own."""
+
+    def write() -> None:
+        end = time.monotonic() + _STORM_SECONDS
+        while time.monotonic() < end:
+            subject.member.patch_lease({"metadata": {"annotations": {"storm": str(time.monotonic_ns())}}})
+
+    threading.Thread(target=write).start()
+
+
 def _stall(subject: Subject) -> None:
-    os.kill(subject.pid(), signal.SIGSTOP)
+    os.kill(subject.program.pid, signal.SIGSTOP)
 
 
-def table(faults: Sequence[Fault], subjects: Sequence[Subject]) -> str:
-    """Time to recover and requests, side by side."""
-    names = [subject.name for subject in subjects]
-    head = [f"{name}: {figure}" for figure in ("back after (s)", "asked") for name in names]
-    lines = [f"| fault | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}"]
-    for number, fault in enumerate(faults):
-        took = [_seconds(subject.took[number]) for subject in subjects]
-        asked = [str(subject.asked[number]) for subject in subjects]
-        lines.append(f"| {fault.name} | {' | '.join(took + asked)} |")
-    return "\n".join(lines)
+def _revoke(subject: Subject) -> None:
+    subject.cluster.kubectl("delete", "clusterrolebinding", subject.member.name)
 
 
-def _seconds(value: float | None) -> str:
-    return "never" if value is None else f"{value:.1f}"
+def _grant(subject: Subject) -> None:
+    account = f"--serviceaccount=default:{subject.member.name}"
+    words = ("create", "clusterrolebinding", subject.member.name, "--clusterrole=cluster-admin", account)
+    subject.cluster.kubectl(*words)
 
 
-def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack) -> list[Subject]:
+def _spoil_token(subject: Subject) -> None:
+    subject.token.write_text("spoilt")
+
+
+def _renew_token(subject: Subject) -> None:
+    subject.token.write_text(subject.cluster.kubectl("create", "token", subject.member.name))
+
+
+def head(subjects: Sequence[Subject]) -> str:
+    """The first lines of the table."""
+    columns = [f"{subject.name}: {figure}" for figure in ("back after (s)", "asked") for subject in subjects]
+    return f"| fault | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}"
+
+
+def row(fault: Fault, subjects: Sequence[Subject]) -> str:
+    """Time to recover and requests, side by side: the median of all rounds, and the extremes."""
+    took = [_spread(subject.took[fault.name], ".1f") for subject in subjects]
+    asked = [_spread(subject.asked[fault.name], ".0f") for subject in subjects]
+    return f"| {fault.name} | {' | '.join(took + asked)} |"
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    low, middle, high = (_told(value, form) for value in (min(values), median(values), max(values)))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _told(value: float, form: str) -> str:
+    return "never" if math.isinf(value) else format(value, form)
+
+
+def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack, *, by_token: bool) -> list[Subject]:
     """Both programs, started and Ready."""
     admin, subjects = Admin(cluster), []
-    for name in ("kubelet", "fake-kubelet"):
-        proxy = running.enter_context(FaultProxy(cluster.layout.apiserver))
+    for program in ("kubelet", "fake-kubelet"):
+        name = f"{program}-by-token" if by_token else program
         folder = directory / name
         folder.mkdir()
-        kubeconfig = through(proxy.port, cluster.node_kubeconfig(name), folder / "through-proxy")
-        if name == "kubelet":
-            kubelet = RealKubelet(cluster, name, folder, kubeconfig=kubeconfig)
-            running.enter_context(kubelet)
-            process = kubelet.process
-        else:
-            flags = (f"--kubeconfig={kubeconfig}", f"--hostname-override={name}", f"--root-dir={folder}")
-            process = AgentProcess(*flags, f"--healthz-port={free_ports(1)[0]}", log=folder / "log")
-            process.start()
-            running.callback(process.stop)
-        subjects.append(Subject(name, Member(admin, name, process), proxy, lambda process=process: process.pid))  # type: ignore[misc]
+        proxy, token = running.enter_context(FaultProxy(cluster.layout.apiserver)), folder / "token"
+        user = {"tokenFile": str(token)} if by_token else {}
+        kubeconfig = through(proxy.port, cluster.node_kubeconfig(name), folder / "through-proxy", **user)
+        process = _process(program, name, cluster, folder, kubeconfig)
+        member = Member(admin, name, process if isinstance(process, AgentProcess) else process.process)
+        subjects.append(Subject(program, process, member, proxy, cluster, token))
+        if by_token:
+            cluster.kubectl("create", "serviceaccount", name)
+            _grant(subjects[-1])
+            _renew_token(subjects[-1])
+        process.start()
+        running.callback(process.stop)
     for subject in subjects:
         eventually(subject.member.is_whole, within=60)
     return subjects
+
+
+def _process(
+    program: str, name: str, cluster: ControlPlane, folder: Path, kubeconfig: Path
+) -> RealKubelet | AgentProcess:
+    if program == "kubelet":
+        return RealKubelet(cluster, name, folder, kubeconfig=kubeconfig)
+    port, healthz_port = free_ports(2)
+    flags = (f"--kubeconfig={kubeconfig}", f"--hostname-override={name}", f"--root-dir={folder}")
+    ports = (f"--port={port}", f"--healthz-port={healthz_port}", f"--cert-dir={folder}")
+    return AgentProcess(*flags, *ports, log=folder / "log")
 
 
 def _tell(line: str) -> None:
@@ -206,15 +268,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each fault lasts (30)")
     parser.add_argument("--rounds", type=int, default=1, help="how often each happens (1)")
+    parser.add_argument("--only", default="", help="part of a fault's name, to have just that")
     arguments = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ExitStack() as running:
             directory = Path(scratch)
             cluster = running.enter_context(ControlPlane(directory / "plane", binaries=build.binaries()))
-            faults = faults_of(cluster, directory) * arguments.rounds
-            subjects = subjects_of(cluster, directory, running)
-            Bench(cluster, subjects, arguments.seconds).run(faults)
-            print(table(faults, subjects))
+            faults = [fault for fault in faults_of(cluster, directory) if arguments.only in fault.name]
+            for by_token in (False, True):
+                chosen = [fault for fault in faults if fault.by_token == by_token]
+                if not chosen:
+                    continue
+                subjects = subjects_of(cluster, directory, running, by_token=by_token)
+                Bench(cluster, subjects, arguments.seconds).run(chosen * arguments.rounds)
+                print(head(subjects), *(row(fault, subjects) for fault in chosen), sep="\n")
     except (build.NoControlPlane, CommandFailed, StartFailed) as problem:
         _tell(f"nothing measured: {problem}")
         return 1

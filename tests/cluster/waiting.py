@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(check: Callable[[], T], *, within: float = 10.0, every: float = 0.1) -> T:
+def eventually(check: Callable[[], T], *, within: float = 30.0, every: float = 0.1) -> T:
     """The first truthy answer of `check`; if none comes in time, an AssertionError that tells the last one.
 
     An exception is an answer too, and not a truthy one: most things cannot be read before they exist.

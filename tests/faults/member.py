@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.agent_process import AgentProcess
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 _NODES = "/api/v1/nodes"
@@ -53,7 +53,7 @@ class Admin:
 class Member:
     """A node, its process and what the API server shows of it."""
 
-    def __init__(self, admin: Admin, name: str, process: AgentProcess) -> None:
+    def __init__(self, admin: Admin, name: str, process: Process) -> None:
         self.admin, self.name, self.process = admin, name, process
 
     def node(self) -> dict[str, Any]:
@@ -70,6 +70,9 @@ class Member:
 
     def delete_lease(self) -> None:
         self.admin.ask("DELETE", f"{LEASES}/{self.name}")
+
+    def patch_lease(self, patch: dict[str, Any]) -> None:
+        self.admin.ask("PATCH", f"{LEASES}/{self.name}", patch, "application/merge-patch+json")
 
     def is_ready(self) -> bool:
         conditions = self.node()["status"].get("conditions", [])

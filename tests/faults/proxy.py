@@ -33,11 +33,12 @@ class Weather:
 class FaultProxy:
     """Listens on a loopback port and passes everything on to another, as well as the weather lets it."""
 
-    def __init__(self, target_port: int, port: int = 0) -> None:
+    def __init__(self, target_port: int, port: int = 0, *, listener: socket.socket | None = None) -> None:
         self.port = port
         self.weather = Weather()
         self.attempts = 0
         self._target_port = target_port
+        self._listener = listener  # one that is there already, in another network perhaps
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -80,7 +81,8 @@ class FaultProxy:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     async def _start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        listener = self._listener or socket.create_server(("127.0.0.1", self.port))
+        self._server = await asyncio.start_server(self._serve, sock=listener)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:

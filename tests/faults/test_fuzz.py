@@ -118,7 +118,7 @@ def _open_files():
 async def test_ten_thousand_answers_that_make_no_sense(fuzz, lanes, node_name, admin):
     node = Node(config=Config(node_name=node_name), host=FakeHost(), lanes=lanes, clock=HurriedClock())
     stop = asyncio.Event()
-    supervisor = asyncio.create_task(supervise(node.loops, stop, lasting=[node.voice]))
+    supervisor = asyncio.create_task(supervise(node.loops, stop, lasting=node.lasting))
     await reached(fuzz, 30)
     quiet = []
     for count in (ANSWERS // 2, ANSWERS):

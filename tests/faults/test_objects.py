@@ -4,7 +4,7 @@ import threading
 import time
 
 from tests.cluster.waiting import eventually
-from tests.faults.member import LEASES, Refused
+from tests.faults.member import Refused
 
 
 def csinode_owner(member):
@@ -20,8 +20,7 @@ def test_the_lease_is_deleted(join):
 
 def test_the_lease_has_another_holder_and_is_kept_fresh_all_the_same(join):
     member = join()
-    patch = {"spec": {"holderIdentity": "somebody-else"}}
-    member.admin.ask("PATCH", f"{LEASES}/{member.name}", patch, "application/merge-patch+json")
+    member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
     member.seconds_to_recover(within=3)
     assert member.lease()["spec"]["holderIdentity"] == "somebody-else"  # as kubelet: the holder is set at creation
 
@@ -31,8 +30,7 @@ def test_others_write_the_lease_without_pause(join):
 
     def storm():
         while not stop.is_set():
-            patch = {"metadata": {"annotations": {"storm": str(time.monotonic_ns())}}}
-            member.admin.ask("PATCH", f"{LEASES}/{member.name}", patch, "application/merge-patch+json")
+            member.patch_lease({"metadata": {"annotations": {"storm": str(time.monotonic_ns())}}})
 
     threads = [threading.Thread(target=storm) for _ in range(3)]
     for thread in threads:
