@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from agent.adapters.settings.gates import Gates
 from agent.adapters.settings.schema import KUBELET
 from agent.adapters.settings.structs import Document, fill
+from agent.core.capacity import parse_cpu_list
 from agent.core.errors import ConfigError
 from agent.core.eviction import DEFAULT_HARD
 
@@ -68,12 +69,7 @@ def apply_reserved_cpus(document: Document) -> None:
     if cpus := document["reservedSystemCPUs"]:
         document["kubeReserved"].pop("cpu", None)
         if document["systemReserved"]:  # kubelet's /configz shares this map with it, but not one that it has to make
-            document["systemReserved"]["cpu"] = str(len(_cpu_set(cpus)))
-
-
-def _cpu_set(text: str) -> set[int]:
-    ranges = (part.partition("-") for part in text.split(","))
-    return {cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)}
+            document["systemReserved"]["cpu"] = str(len(parse_cpu_list(cpus)))
 
 
 def _gates(asked: Mapping[str, bool]) -> Gates:
