@@ -130,7 +130,11 @@ class RealKubelet:
 
     def _in_namespace_of_fakecri(self) -> list[str]:
         kubelet = [str(self._control_plane.bin / "kubelet"), *self.arguments]
-        return ["nsenter", f"--mount=/proc/{self.fakecri.pid}/ns/mnt", "--", *kubelet]
+        # Where a runtime tells no log path, a kubelet that removes a container removes `*` in its working directory:
+        # in / the first of these is the link /bin. So it works where there is nothing.
+        nowhere = self.directory / "nowhere"
+        nowhere.mkdir(exist_ok=True)
+        return ["nsenter", f"--mount=/proc/{self.fakecri.pid}/ns/mnt", f"--wdns={nowhere}", "--", *kubelet]
 
     def _own_flags(self) -> list[str]:
         return [
