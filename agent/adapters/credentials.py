@@ -95,7 +95,7 @@ def _from_service_account() -> Credentials:
     configuration = Configuration()
     try:
         load_incluster_config(client_configuration=configuration, try_refresh_token=False)  # type: ignore[no-untyped-call]
-        configuration.proxy = proxy_for(configuration.host, None)
+        configuration.proxy = proxy_for(str(configuration.host), None)
         files = (_SERVICE_ACCOUNT / "token", Path(configuration.ssl_ca_cert or ""))
         configuration.api_key["BearerToken"] = f"Bearer {read_token(files[0])}"
     except ConfigException as error:

@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies, proxy_bypass
 
 from agent.ports import StartError
 
@@ -29,7 +29,7 @@ def _from_environment(server: str) -> str | None:
     host = url.hostname or ""
     if _is_this_machine(host) or _is_excepted(host, url.port):
         return None
-    return getproxies_environment().get(url.scheme)
+    return getproxies().get(url.scheme)
 
 
 def _is_this_machine(host: str) -> bool:
@@ -43,8 +43,8 @@ def _is_this_machine(host: str) -> bool:
 def _is_excepted(host: str, port: int | None) -> bool:
     """Whether NO_PROXY has the host, a domain it is in, or a network."""
     with_port = f"{host}:{port}" if port else host
-    return bool(proxy_bypass_environment(with_port)) or any(
-        _is_within(host, entry.strip()) for entry in getproxies_environment().get("no", "").split(",") if "/" in entry
+    return bool(proxy_bypass(with_port)) or any(
+        _is_within(host, entry.strip()) for entry in getproxies().get("no", "").split(",") if "/" in entry
     )
 
 
