@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -15,6 +16,7 @@ from agent.adapters.answers import MOST_BYTES, decoded, refusal
 from agent.adapters.credentials import Credentials
 from agent.adapters.keepalive import notice_silence
 from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
+from agent.adapters.request_tally import RequestTally
 from agent.adapters.resolver import LaneResolver
 from agent.core.config import KUBELET_VERSION
 from agent.core.goduration import format_seconds
@@ -73,7 +75,9 @@ class _Client(ApiClient):
 class _Line:
     """Connections made with one set of credentials; a retired line closes when its last request is done."""
 
-    def __init__(self, credentials: Credentials, user_agent: str) -> None:
+    def __init__(self, credentials: Credentials, user_agent: str, tally: RequestTally) -> None:
+        self._host = urlsplit(credentials.server).netloc
+        self._tally = tally
         self._resolver = LaneResolver()
         connector = aiohttp.TCPConnector(
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
@@ -108,19 +112,23 @@ class _Line:
         content_type: str = JSON,
     ) -> aiohttp.ClientResponse:
         """One request, up to the head of its answer."""
-        began = time.monotonic()
-        response: aiohttp.ClientResponse = await self._client.call_api(
-            path,
-            method,
-            query_params=query,
-            header_params={"Accept": JSON, "Content-Type": content_type},
-            body=body,
-            auth_settings=["BearerToken"],
-            _preload_content=False,
-            _request_timeout=timeout,
-        )
-        took = round((time.monotonic() - began) * 1000)
-        told = {"verb": method, "url": str(response.url), "status": response.status, "milliseconds": took}
+        began, status = time.monotonic(), None
+        try:
+            response: aiohttp.ClientResponse = await self._client.call_api(
+                path,
+                method,
+                query_params=query,
+                header_params={"Accept": JSON, "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _request_timeout=timeout,
+            )
+            status = response.status
+        finally:
+            took = time.monotonic() - began
+            self._tally.answered(method, self._host, status, took)
+        told = {"verb": method, "url": str(response.url), "status": status, "milliseconds": round(took * 1000)}
         log.log(_V6, "Response", told)  # as client-go's round_trippers.go
         return response
 
@@ -146,6 +154,7 @@ class Lane:
         architecture: str,
         timeout_seconds: float | None = None,
         on_unauthorized: Callable[[], None] = lambda: None,
+        tally: RequestTally | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
         # The server gives up when we do; kubelet says so for heartbeats only.
@@ -155,12 +164,13 @@ class Lane:
         self._on_unauthorized = on_unauthorized
         self._streams = 0
         self._credentials = credentials
-        self._line = _Line(credentials, self._user_agent)
+        self.tally = tally or RequestTally()
+        self._line = _Line(credentials, self._user_agent, self.tally)
 
     async def use(self, credentials: Credentials) -> None:
         """Speak with other credentials from now on; requests under way are not cut off, watches are."""
         self._credentials = credentials
-        old, self._line = self._line, _Line(credentials, self._user_agent)
+        old, self._line = self._line, _Line(credentials, self._user_agent, self.tally)
         await old.retire(at_once=self._streams > 0)
 
     async def close(self) -> None:

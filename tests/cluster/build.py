@@ -1,6 +1,6 @@
-"""The binaries of the control plane under test: taken from where the user says, from the cache, or built with Go.
+"""The binaries that tests run against: taken from where the user says, from the cache, or built with Go.
 
-`python -m tests.cluster.build` builds them if needed and prints their directory.
+`python -m tests.cluster.build` builds them if needed and prints their directories.
 """
 
 import fcntl
@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.process import leash
 
-MODULE = Path(__file__).parent
+HERE = Path(__file__).parent
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "kubectl")
 KUBELET = ("kubelet", "fakecri")
 OWN = ("fakecri", "oracle")  # programs of this module
@@ -28,16 +29,73 @@ class NoControlPlane(Exception):
     """This machine has no control plane to test against; the message says why."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolset:
+    """Programs that are built together: one Go module here, one directory in the cache."""
+
+    title: str
+    folder: Path  # of the go.mod
+    cache: str
+    pinned: str  # the Go module whose version they have
+    version_package: str  # where that version is stamped into them
+    minutes: int  # on two cores, about
+    programs: tuple[str, ...]
+    own: tuple[str, ...] = ()  # programs of our module itself
+
+    @property
+    def directory(self) -> Path:
+        """Where this version of them is kept, outside the checkout."""
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum", *(f"{program}/main.go" for program in self.own)):
+            digest.update((self.folder / name).read_bytes())
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return home / "fake-kubelet" / self.cache / digest.hexdigest()[:16]
+
+    @property
+    def version(self) -> str:
+        """The version that go.mod pins, as `v1.2.3`."""
+        text = (self.folder / "go.mod").read_text()
+        match = re.search(rf"^\s*{re.escape(self.pinned)} (v\d+\.\d+\.\d+)", text, re.MULTILINE)
+        if match is None:
+            raise NoControlPlane(f"{self.folder / 'go.mod'} pins no version of {self.pinned}")
+        return match[1]
+
+
+KUBERNETES = Toolset(
+    title="Kubernetes",
+    folder=HERE,
+    cache="control-plane",
+    pinned="k8s.io/kubernetes",
+    version_package="k8s.io/component-base/version",
+    minutes=8,
+    programs=(*CONTROL_PLANE, *KUBELET),
+    own=OWN,
+)
+METRICS_SERVER = Toolset(
+    title="metrics-server",
+    folder=HERE / "metrics-server",
+    cache="metrics-server",
+    pinned="sigs.k8s.io/metrics-server",
+    version_package="k8s.io/client-go/pkg/version",
+    minutes=5,
+    programs=("metrics-server",),
+)
+
+
 def binaries(*, build: bool = True) -> Path:
-    """The directory of the binaries; without `build`, only if they are there already."""
+    """The directory of Kubernetes' binaries; without `build`, only if they are there already."""
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):  # the envtest convention
         return Path(assets)
-    cached = cache_directory()
-    if not cached.is_dir():
+    return built(KUBERNETES, build=build)
+
+
+def built(tools: Toolset, *, build: bool = True) -> Path:
+    """The directory of a toolset in the cache; without `build`, only if it is there already."""
+    if not tools.directory.is_dir():
         if not build:
-            raise NoControlPlane(f"it is not built yet; `{COMMAND}` does it (with Go, once)")
-        _build_once(cached)
-    return cached
+            raise NoControlPlane(f"{tools.title} is not built yet; `{COMMAND}` does it (with Go, once)")
+        _build_once(tools)
+    return tools.directory
 
 
 def require(directory: Path, *names: str) -> None:
@@ -46,27 +104,11 @@ def require(directory: Path, *names: str) -> None:
         raise NoControlPlane(f"{directory} lacks {', '.join(missing)}")
 
 
-def cache_directory() -> Path:
-    """Where this version of the binaries is kept, outside the checkout."""
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum", *(f"{program}/main.go" for program in OWN)):
-        digest.update((MODULE / name).read_bytes())
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "fake-kubelet" / "control-plane" / digest.hexdigest()[:16]
-
-
-def kubernetes_version() -> str:
-    """The version of Kubernetes that go.mod pins, as `v1.2.3`."""
-    match = re.search(r"^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)", (MODULE / "go.mod").read_text(), re.MULTILINE)
-    if match is None:
-        raise NoControlPlane(f"{MODULE / 'go.mod'} pins no version of k8s.io/kubernetes")
-    return match[1]
-
-
-def _build_once(target: Path) -> None:
-    """Fill the target with one atomic rename, so that a killed build leaves no half-filled cache."""
+def _build_once(tools: Toolset) -> None:
+    """Fill the cache with one atomic rename, so that a killed build leaves no half-filled one."""
     if shutil.which("go") is None:
         raise NoControlPlane("Go is not installed")
+    target = tools.directory
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
     with _locked(target.with_suffix(".lock")):
@@ -74,9 +116,10 @@ def _build_once(target: Path) -> None:
             return
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        _go_install(partial)
-        (partial / "server").rename(partial / "etcd")
-        require(partial, *CONTROL_PLANE, *KUBELET, *OWN)
+        _go_install(tools, partial)
+        if (etcd := partial / "server").exists():
+            etcd.rename(partial / "etcd")
+        require(partial, *tools.programs, *tools.own)
         partial.rename(target)
 
 
@@ -87,21 +130,20 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _tell("waiting for the control plane that another process is building")
+            _tell("waiting for what another process is building")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _go_install(target: Path) -> None:
+def _go_install(tools: Toolset, target: Path) -> None:
     """Build all binaries into the target, telling about each when it is done."""
-    version = kubernetes_version()
-    _tell(f"building Kubernetes {version} for the tests, once: about 8 minutes on two cores")
+    _tell(f"building {tools.title} {tools.version} for the tests, once: about {tools.minutes} minutes on two cores")
     log = target / "build.log"
     with log.open("w") as output:
         # On the leash, or a build that outlives us would write into the directory of the next one.
-        packages = ["tool", *(f"./{program}" for program in OWN)]
-        command = [*leash(), "go", "install", "-trimpath", "-ldflags", _ldflags(version), *packages]
-        build = subprocess.Popen(command, cwd=MODULE, env=_environment(target), stdout=output, stderr=output)
+        packages = ["tool", *(f"./{program}" for program in tools.own)]
+        command = [*leash(), "go", "install", "-trimpath", "-ldflags", _ldflags(tools), *packages]
+        build = subprocess.Popen(command, cwd=tools.folder, env=_environment(target), stdout=output, stderr=output)
     try:
         _watch(build, target)
     except BaseException:
@@ -126,11 +168,11 @@ def _watch(build: subprocess.Popen[bytes], target: Path) -> None:
             time.sleep(0.5)
 
 
-def _ldflags(version: str) -> str:
+def _ldflags(tools: Toolset) -> str:
     """What the release builds stamp into the binaries, which otherwise call themselves v0.0.0-master."""
-    major, minor, _ = version.removeprefix("v").split(".")
-    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
-    return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())])
+    major, minor, _ = tools.version.removeprefix("v").split(".")
+    stamps = {"gitVersion": tools.version, "gitMajor": major, "gitMinor": minor}
+    return " ".join(["-s -w", *(f"-X {tools.version_package}.{name}={value}" for name, value in stamps.items())])
 
 
 def _environment(target: Path) -> dict[str, str]:
@@ -144,9 +186,10 @@ def _tell(line: str) -> None:
 
 
 def main() -> int:
-    """Print the directory, or why there is none; only CI insists."""
+    """Print the directories, or why there are none; only CI insists."""
     try:
         print(binaries())
+        print(built(METRICS_SERVER))
     except NoControlPlane as reason:
         _tell(f"no control plane to test against: {reason}")
         return 1 if os.environ.get("CI") else 0

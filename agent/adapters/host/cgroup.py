@@ -1,8 +1,22 @@
-"""The limits of the cgroup we run in, for those who want a container's size told instead of its host's."""
+"""Which cgroups we see, and the limits of our own, for those who want a container's size told and not its host's."""
 
 from agent.adapters.host.files import HostFiles
 
 _V1_UNLIMITED = 2**62  # a v1 memory limit above this means none
+
+
+def root_version(files: HostFiles) -> int:
+    """1 or 2: the cgroups whose root is in sight; 0 where there are none, or only those of a container."""
+    if files.exists("sys/fs/cgroup/memory/cgroup.sane_behavior"):  # of all cgroups only the root has this
+        return 1
+    if files.exists("sys/fs/cgroup/cgroup.controllers") and not files.exists("sys/fs/cgroup/cgroup.type"):
+        return 2
+    return 0
+
+
+def own_folder(files: HostFiles) -> str | None:
+    """Where the cgroup is that we run in; None without cgroup v2."""
+    return _own_path(files, "") if files.exists("sys/fs/cgroup/cgroup.controllers") else None
 
 
 def cgroup_limits(files: HostFiles, host: dict[str, object]) -> dict[str, object]:

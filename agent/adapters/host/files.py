@@ -16,6 +16,10 @@ class HostFiles:
         """Where a file of the host is for us; `name` may start with a slash."""
         return Path(self._name(name))
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file or folder."""
+        return os.access(self._name(name), os.F_OK)
+
     def text(self, name: str) -> str:
         """The content without white space around it."""
         file = os.open(self._name(name), os.O_RDONLY | os.O_CLOEXEC)

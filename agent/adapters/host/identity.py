@@ -1,6 +1,9 @@
 """Who the machine is."""
 
 import platform
+from datetime import UTC, datetime
+
+import psutil
 
 from agent.adapters.host.files import HostFiles
 
@@ -18,6 +21,11 @@ _SYSTEM_UUID = (
 def architecture() -> str:
     """The machine's architecture in Go's spelling."""
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
+
+
+def booted_at() -> datetime:
+    """When this machine came up."""
+    return datetime.fromtimestamp(psutil.boot_time(), UTC)
 
 
 def identity(files: HostFiles) -> dict[str, str]:

@@ -1,42 +1,56 @@
 """The machine as a whole, read in full or at a glance."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agent.adapters.clock import SystemClock
 from agent.adapters.host.cgroup import cgroup_limits
 from agent.adapters.host.files import HostFiles
 from agent.adapters.host.identity import architecture, identity
 from agent.adapters.host.machine import cpus, filesystem, hugepages, memory, task_limit, tasks
 from agent.adapters.host.network import default_routes, interfaces, resolve
 from agent.adapters.host.probe import Probe
+from agent.adapters.host.sensor_tally import SensorTally
+from agent.adapters.host.usage import UsageReader
 from agent.core.config import Config
 from agent.core.model import HostSnapshot, Network
+from agent.core.tally import Family
+from agent.core.usage import Detail, HostUsage
+from agent.ports import Clock
 
 
 class LinuxHost:
     """Reads the machine it runs on; what blocks happens in threads, and within a deadline."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
         files = HostFiles(Path(config.host_root))
         self._config = config
         self._files = files
         self._last = HostSnapshot(architecture=architecture())
-        self._kernel = Probe({"machine": self._machine, "pids": lambda: tasks(files)})
-        self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}})
+        self._tally = tally = SensorTally()
+        self._kernel = Probe({"machine": self._machine, "pids": lambda: tasks(files)}, tally=tally)
+        self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, tally=tally)
         self._slow = Probe(
             {
                 "identity": lambda: identity(files),
                 "hugepages": lambda: hugepages(files),
                 "pid limit": lambda: task_limit(files),
                 "network": self._network,
-            }
+            },
+            tally=tally,
         )
+        self._usage = UsageReader(files, clock or SystemClock(), tally)
 
     @property
     def hangs(self) -> bool:
         """Whether some reading has not come back: a thread that cannot be waited for."""
-        return any(probe.hangs for probe in (self._kernel, self._storage, self._slow))
+        return self._usage.hangs or any(probe.hangs for probe in (self._kernel, self._storage, self._slow))
+
+    def families(self) -> Iterator[Family]:
+        """How the readings went, as metrics."""
+        return self._tally.families()
 
     async def glance(self) -> HostSnapshot:
         """What may change from one second to the next; the rest as it was."""
@@ -52,6 +66,15 @@ class LinuxHost:
             values["network"] = replace(network, node_name_addresses=await resolve(self._config.node_name))
         self._last = replace(self._last, **values)
         return await self.glance()
+
+    async def usage(self, detail: Detail) -> HostUsage:
+        """What of the machine is in use, or of our own cgroup if that is to be the machine; read when somebody asks."""
+        host = await self.glance() if detail is Detail.NODE else self._last
+        nodefs = None if self._storage.hangs else host.nodefs
+        usage = await self._usage.read(detail, host, nodefs=nodefs)
+        if self._config.resources.from_cgroup and usage.own:
+            return replace(usage, root=usage.own)
+        return usage
 
     @property
     def _needs_resolver(self) -> bool:

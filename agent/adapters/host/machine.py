@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 
 from agent.adapters.host.files import HostFiles
+from agent.adapters.host.memory import memory_usage
 from agent.core.capacity import parse_cpu_list
 from agent.core.model import Filesystem
 
 _ONLINE_CPUS = "sys/devices/system/cpu/online"
-_V1_USAGE, _V1_STAT = "sys/fs/cgroup/memory/memory.usage_in_bytes", "sys/fs/cgroup/memory/memory.stat"
-_V2_STAT = "sys/fs/cgroup/memory.stat"
 
 
 def cpus(files: HostFiles) -> dict[str, object]:
@@ -20,12 +19,11 @@ def cpus(files: HostFiles) -> dict[str, object]:
 
 def memory(files: HostFiles) -> dict[str, object]:
     """Total memory, what is available of it, and swap."""
-    meminfo = files.numbers("proc/meminfo", "MemTotal", "MemAvailable", "SwapTotal")
-    total_bytes = meminfo["MemTotal"] * 1024
+    usage = memory_usage(files)
     return {
-        "memory_bytes": total_bytes,
-        "memory_available_bytes": total_bytes - _working_set_bytes(files, meminfo),
-        "swap_bytes": meminfo.get("SwapTotal", 0) * 1024,
+        "memory_bytes": usage.total_bytes,
+        "memory_available_bytes": usage.total_bytes - usage.working_set_bytes,
+        "swap_bytes": usage.swap_total_bytes,
     }
 
 
@@ -51,29 +49,18 @@ def tasks(files: HostFiles) -> dict[str, object]:
 def filesystem(path: Path) -> Filesystem:
     """The filesystem that holds a directory, or will hold it once somebody makes it."""
     try:
-        stat = os.statvfs(path)
+        return mounted(path)
     except FileNotFoundError:
         return filesystem(path.parent)
+
+
+def mounted(path: Path) -> Filesystem:
+    """The filesystem at a path."""
+    stat = os.statvfs(path)
     return Filesystem(
         capacity_bytes=stat.f_frsize * stat.f_blocks,
         available_bytes=stat.f_frsize * stat.f_bavail,
         inodes=stat.f_files,
         inodes_free=stat.f_ffree,
+        used_bytes=stat.f_frsize * (stat.f_blocks - stat.f_bfree),
     )
-
-
-def _working_set_bytes(files: HostFiles, meminfo: dict[str, int]) -> int:
-    """Memory in use less inactive page cache, of the root cgroup, as cAdvisor counts it."""
-    try:
-        usage = files.number(_V1_USAGE)
-    except FileNotFoundError:
-        return _working_set_without_v1(files, meminfo)
-    return max(0, usage - files.numbers(_V1_STAT, "total_inactive_file")["total_inactive_file"])
-
-
-def _working_set_without_v1(files: HostFiles, meminfo: dict[str, int]) -> int:
-    try:
-        stat = files.numbers(_V2_STAT, "anon", "file", "inactive_file")
-    except FileNotFoundError:
-        return (meminfo["MemTotal"] - meminfo["MemAvailable"]) * 1024
-    return max(0, stat["anon"] + stat["file"] - stat["inactive_file"])  # the v2 root has no memory.current

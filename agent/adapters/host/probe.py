@@ -2,23 +2,40 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+from agent.adapters.host.sensor_tally import SensorTally
 
 log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 1.0
 
 
+class _Reading(NamedTuple):
+    """How one reading went."""
+
+    sensor: str
+    took_seconds: float
+    failed: bool
+
+
 class Probe:
     """Readings of the host, made together in one thread; a good value stands until a better one comes."""
 
     def __init__(
-        self, readings: Mapping[str, Callable[[], Mapping[str, Any]]], *, deadline_seconds: float = _DEADLINE_SECONDS
+        self,
+        readings: Mapping[str, Callable[[], Mapping[str, Any]]],
+        *,
+        deadline_seconds: float = _DEADLINE_SECONDS,
+        tally: SensorTally | None = None,
     ) -> None:
         self._readings = readings
         self._deadline_seconds = deadline_seconds
-        self._pending: asyncio.Future[None] | None = None
+        self._tally = tally or SensorTally()
+        self._pending: asyncio.Future[list[_Reading]] | None = None
+        self._under_way = ""  # the reading that is made at the moment
         self._values: dict[str, Any] = {}
         self._faults: dict[str, str] = {}
 
@@ -32,25 +49,34 @@ class Probe:
         if self.hangs:
             return self._values
         self._pending = asyncio.get_running_loop().run_in_executor(None, self._read_all)
+        self._pending.add_done_callback(self._count)  # in the event loop, however late it comes
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 await asyncio.shield(self._pending)
         except TimeoutError:
-            names = ",".join(self._readings)
-            log.error(
-                "Host does not answer, keeping its last values", {"sensor": names, "seconds": self._deadline_seconds}
-            )
+            told = {"sensor": self._under_way, "seconds": self._deadline_seconds}
+            log.error("Host does not answer, keeping its last values", told)
+            self._tally.hangs(self._under_way)
         return self._values
 
-    def _read_all(self) -> None:
-        for name, reading in self._readings.items():
-            try:
-                self._values |= reading()
-            except (OSError, ValueError, LookupError) as error:
-                self._failed(name, f"{type(error).__name__}: {error}")
-            else:
-                if self._faults.pop(name, None):
-                    log.info("Host can be read again", {"sensor": name})
+    def _read_all(self) -> list[_Reading]:
+        return [self._read(name, reading) for name, reading in self._readings.items()]
+
+    def _read(self, name: str, reading: Callable[[], Mapping[str, Any]]) -> _Reading:
+        self._under_way, began = name, time.monotonic()
+        try:
+            self._values |= reading()
+        except (OSError, ValueError, LookupError) as error:
+            self._failed(name, f"{type(error).__name__}: {error}")
+        else:
+            if self._faults.pop(name, None):
+                log.info("Host can be read again", {"sensor": name})
+        return _Reading(name, time.monotonic() - began, failed=name in self._faults)
+
+    def _count(self, done: asyncio.Future[list[_Reading]]) -> None:
+        if not done.cancelled() and not done.exception():
+            for name, took_seconds, failed in done.result():
+                self._tally.read(name, took_seconds, failed=failed)
 
     def _failed(self, name: str, fault: str) -> None:
         if self._faults.get(name) != fault:  # said once, not every second

@@ -30,10 +30,15 @@ TREE = {
     "sys/devices/system/cpu/online": "0-1,3\n",
 }
 CGROUP_V1 = {
+    "sys/fs/cgroup/memory/cgroup.sane_behavior": "0\n",  # the mark of a root
     "sys/fs/cgroup/memory/memory.usage_in_bytes": "5000000\n",
     "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 2000000\n",
 }
-CGROUP_V2 = {"sys/fs/cgroup/memory.stat": "anon 1000000\nfile 900000\ninactive_file 400000\nslab 7\n"}
+CGROUP_V2 = {
+    "sys/fs/cgroup/cgroup.controllers": "cpu io memory pids\n",
+    "sys/fs/cgroup/memory.stat": "anon 1000000\nfile 900000\ninactive_file 400000\nslab 7\n",
+}
+OF_A_CONTAINER = CGROUP_V2 | {"sys/fs/cgroup/cgroup.type": "domain\n"}  # a root has no type
 MEM_TOTAL = 8000000 * 1024
 
 
@@ -64,8 +69,8 @@ async def test_the_machine_is_read_from_its_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("cgroup", "used"),
-    [(CGROUP_V1, 3000000), (CGROUP_V2, 1500000), ({}, 2000000 * 1024)],
-    ids=["cgroup v1", "cgroup v2", "no cgroup"],
+    [(CGROUP_V1, 3000000), (CGROUP_V2, 1500000), (OF_A_CONTAINER, 2000000 * 1024), ({}, 2000000 * 1024)],
+    ids=["cgroup v1", "cgroup v2", "only the cgroup of a container", "no cgroup"],
 )
 async def test_available_memory_is_total_less_the_working_set(tmp_path, cgroup, used):
     host = await snapshot(tmp_path, TREE | cgroup)

@@ -1,0 +1,201 @@
+"""The page at /metrics/cadvisor: the machine, and the root cgroup as the one container that there is."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.adapters.metrics.cadvisor_texts import TEXTS
+from agent.adapters.metrics.exposition import exposition
+from agent.core.tally import Family, Sample
+from agent.core.usage import (
+    BlockUsage,
+    CpuUsage,
+    HostUsage,
+    InterfaceUsage,
+    MemoryUsage,
+    MountUsage,
+    Processes,
+)
+
+_ROOT = {"container": "", "id": "/", "image": "", "name": "", "namespace": "", "pod": ""}
+_ODD_KINDS = {"container_fs_inodes_total": "gauge", "container_memory_failcnt": "counter"}
+
+
+class _Number(NamedTuple):
+    name: str
+    value: float
+    labels: dict[str, str] = {}  # noqa: RUF012 - nobody writes into it
+
+
+def cadvisor_page(usage: HostUsage) -> bytes:
+    """The page: what a kubelet tells of id="/", but for descriptors and sockets, which take a look at every process."""
+    at_seconds = usage.at.timestamp()
+    families: dict[str, list[Sample]] = {}
+    for number in _measured(usage):
+        families.setdefault(number.name, []).append(Sample("", _ROOT | number.labels, number.value, at_seconds))
+    for number in _limits(usage):
+        families.setdefault(number.name, []).append(Sample("", _ROOT | number.labels, number.value))
+    for number in _machine(usage):
+        families.setdefault(number.name, []).append(Sample("", number.labels, number.value))
+    return exposition(Family(name, TEXTS[name], _kind(name), samples) for name, samples in families.items())
+
+
+def _kind(name: str) -> str:
+    return _ODD_KINDS.get(name) or ("counter" if name.endswith("_total") else "gauge")
+
+
+def _measured(usage: HostUsage) -> Iterator[_Number]:
+    """What was true at the moment of measuring."""
+    yield _Number("container_last_seen", int(usage.at.timestamp()))
+    yield _Number("container_health_state", -1)  # there is no health check
+    if usage.root.cpu:
+        yield from _cpu(usage.root.cpu)
+    if usage.root.memory:
+        yield from _memory(usage.root.memory)
+    if usage.processes:
+        yield from _processes(usage.processes)
+    for interface in usage.interfaces:
+        yield from _network(interface)
+    for mount in usage.mounts:
+        yield from _mount(mount)
+    mounted = {mount.device for mount in usage.mounts}
+    for block in usage.blocks:
+        yield from _block(block, mounted=block.device in mounted)
+    yield from _pressures(usage)
+
+
+def _cpu(cpu: CpuUsage) -> Iterator[_Number]:
+    yield _Number("container_cpu_user_seconds_total", cpu.user_ns / 1e9)
+    yield _Number("container_cpu_system_seconds_total", cpu.system_ns / 1e9)
+    yield _Number("container_cpu_usage_seconds_total", cpu.total_ns / 1e9, {"cpu": "total"})
+    # A kubelet does not measure these, and tells them all the same.
+    yield _Number("container_cpu_load_average_10s", 0)
+    yield _Number("container_cpu_load_d_average_10s", 0)
+    for state in ("iowaiting", "running", "sleeping", "stopped", "uninterruptible"):
+        yield _Number("container_tasks_state", 0, {"state": state})
+
+
+def _memory(memory: MemoryUsage) -> Iterator[_Number]:
+    yield _Number("container_memory_cache", memory.cache_bytes)
+    yield _Number("container_memory_failcnt", memory.failures)
+    yield _Number("container_memory_kernel_usage", memory.kernel_bytes)
+    yield _Number("container_memory_mapped_file", memory.mapped_file_bytes)
+    yield _Number("container_memory_max_usage_bytes", memory.peak_bytes)
+    yield _Number("container_memory_rss", memory.rss_bytes)
+    yield _Number("container_memory_swap", memory.swap_bytes)
+    yield _Number("container_memory_total_active_file_bytes", memory.active_file_bytes)
+    yield _Number("container_memory_total_inactive_file_bytes", memory.inactive_file_bytes)
+    yield _Number("container_memory_usage_bytes", memory.usage_bytes)
+    yield _Number("container_memory_working_set_bytes", memory.working_set_bytes)
+    for scope in ("container", "hierarchy"):
+        for kind, count in (("pgfault", memory.page_faults), ("pgmajfault", memory.major_page_faults)):
+            yield _Number("container_memory_failures_total", count, {"failure_type": kind, "scope": scope})
+
+
+def _processes(processes: Processes) -> Iterator[_Number]:
+    yield _Number("container_processes", processes.processes)
+    yield _Number("container_threads", processes.threads)
+    yield _Number("container_threads_max", 0)  # the root has no limit
+    yield _Number("container_oom_events_total", processes.oom_kills)
+    if processes.open_files_limit is not None:
+        yield _Number("container_ulimits_soft", processes.open_files_limit, {"ulimit": "max_open_files"})
+
+
+def _network(interface: InterfaceUsage) -> Iterator[_Number]:
+    counters = {
+        "receive_bytes": interface.rx_bytes,
+        "receive_errors": interface.rx_errors,
+        "receive_packets_dropped": interface.rx_dropped,
+        "receive_packets": interface.rx_packets,
+        "transmit_bytes": interface.tx_bytes,
+        "transmit_errors": interface.tx_errors,
+        "transmit_packets_dropped": interface.tx_dropped,
+        "transmit_packets": interface.tx_packets,
+    }
+    for name, count in counters.items():
+        yield _Number(f"container_network_{name}_total", count, {"interface": interface.name})
+
+
+def _mount(mount: MountUsage) -> Iterator[_Number]:
+    filesystem, did = mount.filesystem, mount.activity
+    figures = {
+        "inodes_free": filesystem.inodes_free,
+        "inodes_total": filesystem.inodes,
+        "limit_bytes": filesystem.capacity_bytes,
+        "usage_bytes": filesystem.used_bytes,
+        "reads_total": did.reads,
+        "reads_merged_total": did.reads_merged,
+        "sector_reads_total": did.sectors_read,
+        "writes_total": did.writes,
+        "writes_merged_total": did.writes_merged,
+        "sector_writes_total": did.sectors_written,
+        "io_current": did.in_progress,
+        # cAdvisor takes the kernel's milliseconds for nanoseconds, and so does whoever has learned to read it.
+        "read_seconds_total": did.read_ms / 1e9,
+        "write_seconds_total": did.write_ms / 1e9,
+        "io_time_seconds_total": did.io_ms / 1e9,
+        "io_time_weighted_seconds_total": did.weighted_io_ms / 1e9,
+    }
+    for name, figure in figures.items():
+        yield _Number(f"container_fs_{name}", figure, {"device": mount.device})
+
+
+def _block(block: BlockUsage, *, mounted: bool) -> Iterator[_Number]:
+    """What a device did; the part that is told of mounted ones already is not told twice."""
+    device, (major, _, minor) = {"device": block.device}, block.number.partition(":")
+    yield _Number("container_fs_reads_bytes_total", block.read_bytes, device)
+    yield _Number("container_fs_writes_bytes_total", block.written_bytes, device)
+    if not mounted:
+        yield _Number("container_fs_reads_total", block.reads, device)
+        yield _Number("container_fs_writes_total", block.writes, device)
+    for operation, count in (("Read", block.read_bytes), ("Write", block.written_bytes)):
+        labels = device | {"major": major, "minor": minor, "operation": operation}
+        yield _Number("container_blkio_device_usage_total", count, labels)
+
+
+def _pressures(usage: HostUsage) -> Iterator[_Number]:
+    pressures = {
+        "cpu": usage.root.cpu.pressure if usage.root.cpu else None,
+        "memory": usage.root.memory.pressure if usage.root.memory else None,
+        "io": usage.root.io_pressure,
+    }
+    for resource, pressure in pressures.items():
+        if pressure:
+            yield _Number(f"container_pressure_{resource}_stalled_seconds_total", pressure.full.total / 1e6)
+            yield _Number(f"container_pressure_{resource}_waiting_seconds_total", pressure.some.total / 1e6)
+
+
+def _limits(usage: HostUsage) -> Iterator[_Number]:
+    """What holds for the root cgroup at any moment."""
+    yield _Number("container_start_time_seconds", int(usage.root.since.timestamp()))
+    if usage.root.cpu:
+        yield _Number("container_spec_cpu_period", usage.root.cpu.period_us)
+        yield _Number("container_spec_cpu_shares", usage.root.cpu.shares)
+    if usage.root.memory:
+        yield _Number("container_spec_memory_limit_bytes", usage.root.memory.total_bytes)
+        yield _Number("container_spec_memory_swap_limit_bytes", usage.root.memory.swap_total_bytes)
+        yield _Number("container_spec_memory_reservation_limit_bytes", 0)
+
+
+def _machine(usage: HostUsage) -> Iterator[_Number]:
+    host = usage.host
+    machine = {"boot_id": host.boot_id, "machine_id": host.machine_id, "system_uuid": host.system_uuid}
+    figures = {
+        "cpu_cores": len(host.online_cpus),
+        "cpu_physical_cores": usage.physical_cores,
+        "cpu_sockets": usage.sockets,
+        "cpu_books": 0,  # mainframes have them
+        "cpu_drawers": 0,
+        "memory_bytes": usage.root.memory.total_bytes if usage.root.memory else 0,
+        "swap_bytes": usage.root.memory.swap_total_bytes if usage.root.memory else 0,
+        "nvm_avg_power_budget_watts": 0,  # a kubelet is built without the library that would know
+    }
+    for name, figure in figures.items():
+        yield _Number(f"machine_{name}", figure, machine)
+    for mode in ("app_direct_mode", "memory_mode"):
+        yield _Number("machine_nvm_capacity", 0, machine | {"mode": mode})
+    failed = usage.root.cpu is None or usage.root.memory is None
+    yield _Number("container_scrape_error", float(failed))
+    yield _Number("machine_scrape_error", 0)
+    versions = {"cadvisorRevision": "", "cadvisorVersion": "", "dockerVersion": ""}
+    system = {"kernelVersion": host.kernel_version, "osVersion": host.os_image}
+    yield _Number("cadvisor_version_info", 1, versions | system)

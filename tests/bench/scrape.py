@@ -1,0 +1,86 @@
+"""What a scrape costs the node: `python -m tests.bench.scrape [--times 100]`, beside a real kubelet; needs root and Go.
+
+CPU time of the whole process for each answer, over one connection that stays open, less what it costs anyway.
+"""
+
+import argparse
+import http.client
+import ssl
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.proc import footprint
+from tests.cluster import build
+from tests.cluster.control_plane import ControlPlane
+from tests.parity.scrape import Served, side_by_side
+
+_PATHS = (
+    "/healthz",
+    "/metrics/resource",
+    "/stats/summary?only_cpu_and_memory=true",
+    "/stats/summary",
+    "/metrics/cadvisor",
+    "/metrics/probes",
+    "/metrics",
+)
+_IDLE_SECONDS = 5.0
+
+
+def cost_ms(cluster: ControlPlane, served: Served, path: str, times: int, idle: float) -> float:
+    """CPU milliseconds of one answer."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # both serve with what they made themselves
+    context.load_cert_chain(cluster.admin_cert, cluster.admin_key)
+    connection = http.client.HTTPSConnection("127.0.0.1", served.port, timeout=10, context=context)
+    try:
+        for _ in range(5):  # imports, caches, handshake
+            _ask(connection, path)
+        before, began = footprint(served.pid).cpu_ms, time.monotonic()
+        for _ in range(times):
+            _ask(connection, path)
+        return (footprint(served.pid).cpu_ms - before - idle * (time.monotonic() - began)) / times
+    finally:
+        connection.close()
+
+
+def _ask(connection: http.client.HTTPSConnection, path: str) -> None:
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 200, path
+
+
+def _idle(served: Served) -> float:
+    """CPU milliseconds in a second without anybody asking."""
+    before = footprint(served.pid).cpu_ms
+    time.sleep(_IDLE_SECONDS)
+    return (footprint(served.pid).cpu_ms - before) / _IDLE_SECONDS
+
+
+def _table(cluster: ControlPlane, directory: Path, times: int) -> None:
+    with side_by_side(cluster, directory) as both:
+        idles = [_idle(served) for served in both]
+        print("| CPU of one answer (ms) | kubelet | fake-kubelet |\n|---|---:|---:|")
+        for path in _PATHS:
+            costs = [cost_ms(cluster, served, path, times, idle) for served, idle in zip(both, idles, strict=True)]
+            print(f"| {path} | {' | '.join(f'{cost:.2f}' for cost in costs)} |", flush=True)
+
+
+def main() -> None:
+    """Print a table of milliseconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=100)
+    times = parser.parse_args().times
+    with tempfile.TemporaryDirectory(prefix="fk") as folder:
+        directory = Path(folder)
+        try:
+            with ControlPlane(directory / "cp", binaries=build.binaries()) as cluster:
+                _table(cluster, directory, times)
+        except build.NoControlPlane as reason:
+            sys.exit(f"no control plane to test against: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+import asyncio
+import threading
+
+import pytest
+
+from agent.adapters.host.probe import Probe
+from agent.adapters.host.sensor_tally import SensorTally
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def tally():
+    return SensorTally()
+
+
+def told(tally):
+    return {
+        (family.name.removeprefix("fake_kubelet_sensor_"), *sample.labels.values()): sample.value
+        for family in tally.families()
+        for sample in family.samples
+        if sample.suffix in {"", "_count"}
+    }
+
+
+async def settled(probe):
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        if not probe.hangs:
+            break
+
+
+async def test_each_reading_is_counted_and_a_failed_one_as_failed(tally):
+    def broken():
+        raise ValueError("nonsense")
+
+    probe = Probe({"good": lambda: {"a": 1}, "bad": broken}, tally=tally)
+    for _ in range(3):
+        await probe.read()
+        await settled(probe)
+    assert told(tally) == {
+        ("duration_seconds", "good"): 3,
+        ("duration_seconds", "bad"): 3,
+        ("errors_total", "bad", "failed"): 3,
+        ("hanging", "good"): 0,
+        ("hanging", "bad"): 0,
+    }
+
+
+async def test_a_reading_that_hangs_is_seen_by_its_name_until_it_comes_back(tally, caplog):
+    free = threading.Event()
+    probe = Probe({"quick": dict, "dead disk": lambda: {"a": free.wait(10)}}, deadline_seconds=0.05, tally=tally)
+    await probe.read()
+    await probe.read()  # not begun again
+    assert told(tally) == {("errors_total", "dead disk", "timeout"): 1, ("hanging", "dead disk"): 1}
+    assert [record.args["sensor"] for record in caplog.records] == ["dead disk"]
+    free.set()
+    await settled(probe)
+    assert told(tally)["hanging", "dead disk"] == 0
+    assert told(tally)["duration_seconds", "dead disk"] == 1
