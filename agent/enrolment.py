@@ -14,10 +14,11 @@ from agent.adapters.certificates.admission import (
     write_kubeconfig,
 )
 from agent.adapters.certificates.desk import Desk
-from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed
+from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed, own_folder
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
+from agent.adapters.server.tls import Tls
 from agent.core.config import Config
 from agent.core.csr import client_template, is_of_another_node, serving_template
 from agent.core.model import Object
@@ -25,6 +26,7 @@ from agent.core.x509 import Certificate, read_certificates
 from agent.klog import V2
 from agent.loops.bootstrap import Bootstrap
 from agent.loops.certificates import CertificateGuard, CertificateLoop
+from agent.loops.renewals import SERVER
 from agent.loops.weather import Weather
 from agent.node import Loop
 from agent.ports import Clock, NotSigned, StartError
@@ -74,13 +76,13 @@ async def enrol(
 
 
 def serving_by_request(
-    config: Config, *, clock: Clock, weather: Weather, addresses: Callable[[], Sequence[Object]]
+    config: Config, *, clock: Clock, weather: Weather, addresses: Callable[[], Sequence[Object]], tls: Tls
 ) -> tuple[ServingCertificate, Sequence[Loop]]:
     """A serving certificate that the cluster signs, and what keeps it; it is asked for once the Node has an address."""
     settings = config.certificates
     given = (Path(settings.serving_certificate), Path(settings.serving_key)) if settings.serving_certificate else None
     store = PemStore(Path(settings.directory), "kubelet-server", other=given)
-    serving = ServingCertificate(store.path, store.path, clock=clock)
+    serving = ServingCertificate(store.path, store.path, clock=clock, fresh=tls.context, beside=tls.files)
     pair = PemStore(Path(settings.directory), _PREFIX).path if settings.rotate_client else None
     certificates = CertificateLoop(
         template=lambda: serving_template(config.node_name, addresses()),
@@ -90,17 +92,38 @@ def serving_by_request(
         clock=clock,
         weather=weather,
         on_new=serving.asked.set,
+        kind=SERVER,
     )
     return serving, (certificates, serving)
 
 
-async def serving_from_files(config: Config, *, clock: Clock) -> ServingCertificate:
-    """A serving certificate from the files that were given, or from those that a node makes for itself."""
+async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple[ServingCertificate, Sequence[Loop]]:
+    """A serving certificate from files that were given, which have to load, or from those a node makes for itself."""
     settings = config.certificates
     certificate, key = Path(settings.serving_certificate), Path(settings.serving_key)
-    if certificate == Path(settings.directory) / "kubelet.crt":
-        await ensure_self_signed(certificate, key, host=config.node_name, smith=Smith())
-    return ServingCertificate(certificate, key, clock=clock)
+    if certificate != Path(settings.directory) / "kubelet.crt":
+        serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
+        await serving.require()
+        return serving, (serving,)
+    folder = await asyncio.to_thread(own_folder, certificate.parent)
+    certificate, key = folder / certificate.name, folder / key.name
+    serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
+    return serving, (SelfSigning(certificate, key, host=config.node_name, then=serving),)
+
+
+class SelfSigning:
+    """Makes a certificate where there is none, in a child process and beside everything else, then follows it."""
+
+    def __init__(self, certificate: Path, key: Path, *, host: str, then: Loop) -> None:
+        self._certificate, self._key, self._host, self._then = certificate, key, host, then
+
+    async def run(self) -> None:
+        """Make it, and follow its files forever."""
+        try:
+            await ensure_self_signed(self._certificate, self._key, host=self._host, smith=Smith())
+        except (NotSigned, OSError) as error:
+            log.error("Unable to make a serving certificate, nobody can connect", {"err": error})
+        await self._then.run()
 
 
 async def _bootstrapping(config: Config, clock: Clock, keys: Smith) -> Enrolment:

@@ -20,7 +20,7 @@ Every flag of kubelet {KUBELET_VERSION}, and a few of our own. Written by `pytho
 - Without `--config`, kubelet's old defaults hold: `--anonymous-auth=true`, `--authentication-token-webhook=false`,
   `--authorization-mode=AlwaysAllow`, `--read-only-port=10255`, and no `--eviction-hard`; with it, those below and
   `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%`.
-- *d* marks what kubelet deprecates in favour of its config file, *later* what is checked and does nothing yet.
+- *d* marks what kubelet deprecates in favour of its config file.
 """
 _ABOUT = {
     OURS: "Fields marked † are of `FakeKubeletConfiguration`, a second document in the same file.",
@@ -53,8 +53,8 @@ def _section(group: str) -> Iterator[str]:
 def _row(flag: Flag) -> str:
     takes, default = metavar(flag), default_text(flag, {**fill(KUBELET, {}), **fill(FAKE, {})})
     field = f"`{flag.field}`{' †' if flag.field in FAKE.fields else ''}" if flag.field else ""
-    marks = " ".join(mark for mark, is_set in (("*d*", flag.is_deprecated), ("*later*", flag.later)) if is_set)
-    cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {marks}".strip())
+    mark = "*d*" if flag.is_deprecated else ""
+    cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {mark}".strip())
     return f"| {' | '.join(cells)} |"
 
 

@@ -11,12 +11,13 @@ from agent.adapters.settings.kinds import Struct
 from agent.adapters.settings.origins import derived
 from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
 from agent.adapters.settings.structs import Document, printed
+from agent.adapters.settings.zpages import kubeletconfig
 
 
 def as_json(settings: Effective) -> str:
     """One object: kubelet's settings as its /configz has them, ours, the flags that are no field, and all origins."""
     shown = {
-        "kubeletconfig": printed(KUBELET, settings.kubelet) | {"apiVersion": KUBELET_API, "kind": KUBELET_KIND},
+        "kubeletconfig": kubeletconfig(settings),
         "fakekubeletconfig": printed(FAKE, settings.fake) | {"apiVersion": FAKE_API, "kind": FAKE_KIND},
         "flags": settings.flags,
         "origins": _origins(settings),

@@ -1,10 +1,14 @@
 """The certificate that a node serves with: from files, made by itself, or signed by the cluster; it may change."""
 
 import asyncio
+import atexit
 import hashlib
 import logging
 import os
+import shutil
 import ssl
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
@@ -17,20 +21,36 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 10.0
 
 
-class ServingCertificate:
-    """A TLS context for a server, whose certificate follows its files.
+def plain_context() -> ssl.SSLContext:
+    """TLS as Go's servers speak it by default."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
-    Until there is one, handshakes fail, as with a kubelet that waits for its certificate. Connections that are open
-    keep the one they began with.
+
+class ServingCertificate:
+    """A TLS context for a server, made anew whenever its files change.
+
+    Until there is a certificate, handshakes fail, as with a kubelet that waits for one. Connections that are open keep
+    the context they began with.
     """
 
-    def __init__(self, certificate: Path, key: Path, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        certificate: Path,
+        key: Path,
+        *,
+        clock: Clock,
+        fresh: Callable[[], ssl.SSLContext] = plain_context,
+        beside: Sequence[Path] = (),
+    ) -> None:
         self._certificate, self._key, self._clock = certificate, key, clock
+        self._fresh, self._beside = fresh, beside  # what makes a context, and the files it reads
         self._digest = b""
         self._fault = ""
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Go by default
+        self.context = plain_context()
         self.asked = asyncio.Event()  # set it to have the files read now
+        self.on_change: Callable[[], None] = lambda: None
 
     @property
     def is_ready(self) -> bool:
@@ -44,32 +64,55 @@ class ServingCertificate:
             await self._clock.wait(self.asked, _POLL_SECONDS)
             self.asked.clear()
 
-    async def sync(self) -> None:
-        """Load the pair if it is another one; a pair that does not load changes nothing."""
-        await asyncio.to_thread(self._load)
+    async def require(self) -> None:
+        """Load the files now; a StartError if they do not load."""
+        await self.sync()
+        if not self.is_ready:
+            raise StartError(
+                f"unable to load the serving certificate {self._certificate} and its key {self._key}: "
+                f"{self._fault or 'there is no such file'}; check --tls-cert-file and --tls-private-key-file"
+            )
 
-    def _load(self) -> None:
+    async def sync(self) -> None:
+        """Load the files if they are others; such as do not load change nothing."""
+        if loaded := await asyncio.to_thread(self._load):
+            self.context = loaded
+            self.on_change()
+
+    def _load(self) -> ssl.SSLContext | None:
         try:
-            texts = [path.read_text("ascii") for path in (self._certificate, self._key)]
+            texts = [path.read_text("utf-8") for path in (self._certificate, self._key, *self._beside)]
             digest = hashlib.sha256("".join(texts).encode()).digest()
             if digest == self._digest:
-                return
+                return None
             read_certificates(texts[0])
-            # On a context of its own first: half a change must not reach the one that serves.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self._certificate, self._key, lambda: b"")
-            self.context.load_cert_chain(self._certificate, self._key, lambda: b"")
+            context = self._fresh()
+            context.load_cert_chain(self._certificate, self._key, lambda: b"")
         except FileNotFoundError:
-            return  # it has not been signed yet, or is just being replaced
+            return None  # it has not been signed yet, or is just being replaced
         except (OSError, ValueError) as error:
             self._complain(str(error))
-            return
+            return None
         self._digest, self._fault = digest, ""
         log.info("Loaded serving certificate", {"certFile": str(self._certificate)})
+        return context
 
     def _complain(self, fault: str) -> None:
         if fault != self._fault:  # once, not every ten seconds
             self._fault = fault
             log.error("invalid certificate and key pair from file", {"err": fault, "certFile": str(self._certificate)})
+
+
+def own_folder(wanted: Path) -> Path:
+    """Where a node that makes its certificate itself can keep it; not for long where it may not write."""
+    nearest = next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
+    if os.access(wanted / "kubelet.key", os.R_OK) or os.access(nearest, os.W_OK | os.X_OK):
+        return wanted
+    folder = Path(tempfile.mkdtemp(prefix="fake-kubelet-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    told = {"wanted": str(wanted), "folder": str(folder)}
+    log.warning("Unable to write to --cert-dir, the serving certificate is a new one at each start", told)
+    return folder
 
 
 async def ensure_self_signed(certificate: Path, key: Path, *, host: str, smith: Smith) -> None:

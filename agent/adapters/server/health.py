@@ -1,45 +1,111 @@
-"""Health over plain HTTP, for the machine itself."""
+"""Health over plain HTTP, for the machine itself: /healthz for machines, a page at / for people."""
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from ipaddress import ip_address
+from socket import socket
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from agent.adapters.server.entrance import listen
+from agent.adapters.server.healthz import Check, Handler, Observe, healthz_handlers
+from agent.adapters.server.listener import Listener
+from agent.adapters.server.page import Page
+from agent.adapters.server.replies import fault, not_found, plain
 from agent.core.config import Serving
-from agent.ports import StartError
+from agent.core.portrait import Portrait, Setting
+from agent.ports import Clock, StartError
 
 log = logging.getLogger(__name__)
 
+_RETRY_SECONDS = 5.0  # as kubelet
+_FOR_ALL = {"/healthz", "/healthz/ping"}  # what a kubelet has here, and in its words
+
 
 class HealthServer:
-    """Answers `ok` on /healthz, as a kubelet does on 10248."""
+    """Listens on 10248 as a kubelet does; here /healthz knows more than that the process is there."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(
+        self,
+        serving: Serving,
+        *,
+        clock: Clock,
+        node_name: str = "",
+        loops: Sequence[str] = (),
+        faults: Callable[[], Mapping[str, str]] = dict,
+        settings: Sequence[Setting] = (),
+        observe: Observe = lambda _name, _well: None,
+    ) -> None:
         self._serving = serving
-        self._runner: web.AppRunner | None = None
+        self._clock = clock
+        self._portrait: Callable[[], Portrait] = lambda: Portrait(node_name=node_name)
+        self._loops, self._faults, self._observe = loops, faults, observe
+        self._page = Page(settings)
+        self._fault = ""
 
-    async def start(self) -> None:
-        """Listen; a StartError where somebody else does already."""
-        if not self._serving.healthz_port:
-            return
-        app = web.Application()
-        app.add_routes([web.get("/healthz", _ok), web.get("/healthz/ping", _ok)])
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
+    def follow(self, portrait: Callable[[], Portrait]) -> None:
+        """From now on, show this."""
+        self._portrait = portrait
+
+    async def run(self) -> None:
+        """Serve forever; while somebody else has the port, try again, as a kubelet does."""
+        while self._serving.healthz_port:
+            entrance = self._entrance()
+            if entrance is None:
+                await self._clock.sleep(_RETRY_SECONDS)
+                continue
+            listener = Listener(entrance, self._answer, clock=self._clock)
+            try:
+                await listener.run()
+            finally:
+                await listener.close()
+
+    def _entrance(self) -> socket | None:
         address, port = self._serving.healthz_bind_address, self._serving.healthz_port
         try:
-            await web.TCPSite(self._runner, address, port).start()
-        except OSError as error:
-            raise StartError(
-                f"cannot listen on {address}:{port}: {error.strerror}; "
-                "choose another port with --healthz-port, or 0 for none"
-            ) from error
-        log.info("Starting to listen", {"address": address, "port": port})
+            return listen(address, port, flag="--healthz-port, or 0 for none")
+        except StartError as error:
+            if str(error) != self._fault:  # said once, not every five seconds
+                self._fault = str(error)
+                log.error("Failed to start healthz server, will retry", {"err": error})
+            return None
 
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._runner:
-            await self._runner.cleanup()
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return not_found()
+        if request.path not in _FOR_ALL and not _is_asked_by_address(request):
+            return fault("Ask for this by an IP address, or as localhost.", status=403)
+        return await handler(request)
+
+    @cached_property
+    def _handlers(self) -> dict[str, Handler]:
+        checks: dict[str, Check] = {"ping": lambda: None}
+        checks |= {loop: partial(self._fault_of, loop) for loop in self._loops}
+        health = healthz_handlers(checks, telling=_is_asked_by_address, observe=self._observe)
+        return {**health, "/": self._show}
+
+    def _fault_of(self, loop: str) -> str | None:
+        return self._faults().get(loop)
+
+    async def _show(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
+            return plain("405: Method Not Allowed", status=405, allow="GET, HEAD")
+        html = self._page.html(self._portrait())
+        return web.Response(text=html, content_type="text/html", headers=self._page.headers())
 
 
-async def _ok(_: web.Request) -> web.Response:
-    return web.Response(text="ok")
+def _is_asked_by_address(request: web.BaseRequest) -> bool:
+    """Whether the client knows where we are; a name may be one that somebody's web site made to point here."""
+    told = request.headers.get(hdrs.HOST)
+    if told is None:
+        return True  # no browser leaves it out
+    host = told.rpartition("]")[0].removeprefix("[") or told.partition(":")[0]
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,11 +1,13 @@
 import asyncio
+import logging
 import socket
 
 import pytest
 
 from agent.adapters.server import HealthServer
 from agent.core.config import Serving
-from agent.ports import StartError
+from agent.core.portrait import Portrait
+from tests.fakes import FakeClock, running
 
 pytestmark = pytest.mark.anyio
 
@@ -17,38 +19,119 @@ def port():
         return probe.getsockname()[1]
 
 
-async def answer(port, path):
+@pytest.fixture
+def faults():
+    return {}
+
+
+@pytest.fixture
+def checked():
+    return []
+
+
+@pytest.fixture
+async def server(port, faults, checked):
+    server = HealthServer(
+        Serving(healthz_port=port),
+        clock=FakeClock(),
+        node_name="n1",
+        loops=["lease", "watch"],
+        faults=lambda: faults,
+        observe=lambda name, is_well: checked.append((name, is_well)),
+    )
+    async with running(server):
+        yield server
+
+
+async def answer(port, path, *, method="GET", host="127.0.0.1"):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
     text = (await reader.read()).decode()
     writer.close()
     await writer.wait_closed()
-    return text.split()[1], text.rpartition("\r\n")[2]
+    head, _, body = text.partition("\r\n\r\n")
+    return int(head.split()[1]), body
 
 
-async def test_health_is_ok_and_nothing_else_is_there(port):
-    server = HealthServer(Serving(healthz_port=port))
-    await server.start()
-    try:
-        assert await answer(port, "/healthz") == ("200", "ok")
-        assert await answer(port, "/healthz/ping") == ("200", "ok")
-        assert (await answer(port, "/pods"))[0] == "404"
-    finally:
-        await server.close()
+@pytest.mark.usefixtures("server")
+async def test_health_is_ok_in_kubelets_words_and_nothing_else_is_there(port):
+    assert await answer(port, "/healthz") == (200, "ok")
+    assert await answer(port, "/healthz/ping") == (200, "ok")
+    assert await answer(port, "/pods") == (404, "404 page not found\n")
+    assert await answer(port, "/healthz?verbose") == (
+        200,
+        "[+]ping ok\n[+]lease ok\n[+]watch ok\nhealthz check passed\n",
+    )
 
 
-async def test_a_port_in_use_is_named(port):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
-        server = HealthServer(Serving(healthz_port=port))
-        with pytest.raises(StartError, match=rf"cannot listen on 127.0.0.1:{port}: .*--healthz-port"):
-            await server.start()
-        await server.close()
+@pytest.mark.usefixtures("server")
+async def test_a_loop_that_is_late_turns_health_red_and_says_why(port, faults, checked):
+    faults["lease"] = "no success for 41s: no route"
+    red = "[+]ping ok\n[-]lease failed: no success for 41s: no route\n[+]watch ok\nhealthz check failed\n"
+    assert await answer(port, "/healthz") == (500, red)
+    assert checked == [("ping", True), ("lease", False), ("watch", True)]
+    assert await answer(port, "/healthz/lease") == (500, "internal server error: no success for 41s: no route\n")
+    assert await answer(port, "/healthz/watch") == (200, "ok")
+
+
+@pytest.mark.usefixtures("server")
+async def test_checks_can_be_left_out(port, faults):
+    faults["lease"] = "late"
+    assert await answer(port, "/healthz?exclude=lease") == (200, "ok")
+    status, text = await answer(port, "/healthz?exclude=lease&exclude=nonsense&verbose=")
+    assert status == 200
+    assert "[+]lease excluded: ok\n" in text
+    assert 'warn: some health checks cannot be excluded: no matches for "nonsense"\n' in text
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:10248", "", "n1"])
+async def test_who_comes_by_a_name_is_not_told_anything(port, faults, host):
+    faults["lease"] = "no route to 192.0.2.1"
+    status, text = await answer(port, "/", host=host)
+    assert status == 403
+    assert "n1</h1>" not in text
+    assert "[-]lease failed: reason withheld\n" in (await answer(port, "/healthz", host=host))[1]
+    assert (await answer(port, "/healthz/lease", host=host))[0] == 403
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("host", ["127.0.0.1:10248", "localhost", "localhost:1", "[::1]:10248", "192.0.2.7"])
+async def test_who_comes_by_an_address_sees_the_page(port, host):
+    status, text = await answer(port, "/", host=host)
+    assert status == 200
+    assert "<h1>n1</h1>" in text
+
+
+async def test_the_page_shows_the_node_as_soon_as_there_is_one(server, port):
+    assert "not registered" in (await answer(port, "/"))[1]
+    server.follow(lambda: Portrait(node_name="n1", node={}, lease_age_seconds=3.0))
+    assert "The lease was renewed 3 s ago" in (await answer(port, "/"))[1]
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+async def test_the_page_can_only_be_read(port, method):
+    assert (await answer(port, "/", method=method))[0] == 405
+
+
+@pytest.mark.usefixtures("server")
+async def test_a_head_is_a_page_without_the_page(port):
+    assert await answer(port, "/", method="HEAD") == (200, "")
+
+
+async def test_a_port_in_use_is_named_once_and_tried_again_as_a_kubelet_does(port, caplog):
+    clock, taken = FakeClock(), socket.create_server(("127.0.0.1", port))
+    async with running(HealthServer(Serving(healthz_port=port), clock=clock)):
+        await clock.advance(20)
+        taken.close()
+        await clock.advance(5)
+        assert await answer(port, "/healthz") == (200, "ok")
+    told = [str(record.args["err"]) for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(told) == 1
+    assert told[0].startswith(f"cannot listen on 127.0.0.1:{port}: ")
+    assert "--healthz-port" in told[0]
 
 
 async def test_port_0_is_no_server():
-    server = HealthServer(Serving(healthz_port=0))
-    await server.start()
-    await server.close()
-    assert server._runner is None
+    await HealthServer(Serving(healthz_port=0), clock=FakeClock()).run()  # there is nothing to wait for

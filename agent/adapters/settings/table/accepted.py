@@ -4,7 +4,6 @@ from agent.adapters.settings.table.row import ACCEPTED, Flag
 
 # name, kind, field of KubeletConfiguration
 _FIELDS = (
-    ("allowed-unsafe-sysctls", "strings", "allowedUnsafeSysctls"),
     ("cgroup-driver", "string", "cgroupDriver"),
     ("cgroup-root", "string", "cgroupRoot"),
     ("cgroups-per-qos", "bool", "cgroupsPerQOS"),
@@ -22,10 +21,8 @@ _FIELDS = (
     ("enforce-node-allocatable", "strings", "enforceNodeAllocatable"),
     ("event-burst", "int32", "eventBurst"),
     ("event-qps", "int32", "eventRecordQPS"),
-    ("eviction-max-pod-grace-period", "int32", "evictionMaxPodGracePeriod"),
     ("fail-cgroupv1", "bool", "failCgroupV1"),
     ("fail-swap-on", "bool", "failSwapOn"),
-    ("file-check-frequency", "duration", "fileCheckFrequency"),
     ("hairpin-mode", "string", "hairpinMode"),
     ("http-check-frequency", "duration", "httpCheckFrequency"),
     ("image-gc-high-threshold", "int32", "imageGCHighThresholdPercent"),
@@ -51,7 +48,6 @@ _FIELDS = (
     ("node-status-max-images", "int32", "nodeStatusMaxImages"),
     ("oom-score-adj", "int32", "oomScoreAdj"),
     ("pod-cidr", "string", "podCIDR"),
-    ("pod-manifest-path", "string", "staticPodPath"),
     ("pod-max-pids", "int64", "podPidsLimit"),
     ("protect-kernel-defaults", "bool", "protectKernelDefaults"),
     ("qos-reserved", "map", "qosReserved"),

@@ -43,6 +43,14 @@ ROWS = (
         metavar="DIR",
     ),
     Flag(
+        "node-ip-type",
+        "string",
+        OURS,
+        "Type of the address: ExternalIP for a node that others have no route to, such as a pod.",
+        field="nodeIPType",
+        metavar="InternalIP|ExternalIP",
+    ),
+    Flag(
         "kubelet-version",
         "string",
         OURS,
@@ -59,5 +67,14 @@ ROWS = (
         metavar="register|idle|exit",
     ),
     Flag("deregister", "bool", OURS, "Delete Node and Lease at the end, where that is allowed.", field="deregister"),
+    Flag(
+        "pods",
+        "string",
+        OURS,
+        "simulate the pods that are bound to the node, refuse them, or ignore them.",
+        field="pods",
+        metavar="simulate|refuse|ignore",
+    ),
+    Flag("job-run-for", "duration", OURS, "How long the containers of a Job's pod seem to run.", field="jobRunFor"),
     Flag("strict-flags", "bool", OURS, "Refuse flags that kubelet has removed.", field="strictFlags"),
 )

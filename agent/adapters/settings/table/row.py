@@ -32,7 +32,6 @@ class Flag:
     field: str = ""  # a dotted path in KubeletConfiguration, or in ours for our own
     metavar: str = ""  # what help shows where the kind says too little
     default: str = ""  # for a flag without a field; the others have it from the schema
-    later: bool = False  # it belongs to its group and is checked, but does nothing yet
     deprecated: bool = False  # by kubelet, for another reason than having a field
     removed: str = ""  # the version of Kubernetes that no longer has it
 
@@ -49,4 +48,4 @@ class Flag:
     @property
     def acts(self) -> bool:
         """Whether it changes anything here."""
-        return not self.later and self.group not in {ACCEPTED, REMOVED}
+        return self.group not in {ACCEPTED, REMOVED}

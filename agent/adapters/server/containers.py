@@ -1,0 +1,149 @@
+"""Endpoints about containers, of which none runs here: what is asked is checked as by a kubelet, then said so."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from aiohttp import hdrs, web
+
+from agent.adapters.server.replies import plain
+from agent.core.gonumber import parse_uint
+from agent.core.model import Object
+from agent.core.story import LogOptions, container_log, waiting_reason
+from agent.klog import quoted
+from agent.ports import Clock
+
+_NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
+_STREAMS = ("input", "output", "error")
+_PLURALS = ("containers", "initContainers", "ephemeralContainers")
+
+Parameters = Mapping[str, str]
+
+
+class ContainerEndpoints:
+    """containerLogs, exec, attach, portForward, run and checkpoint."""
+
+    def __init__(self, pods: Callable[[], Sequence[Object]], clock: Clock) -> None:
+        self._pods, self._clock = pods, clock
+
+    async def logs(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """What a container would have written: its story."""
+        try:
+            options = _log_options(request.query, self._clock.now())
+        except _Refused as refusal:
+            return plain(refusal.text, status=refusal.status)
+        name, container = parameters["podID"], parameters["containerName"]
+        pod = self._pod(parameters)
+        if pod is None:
+            return plain(f"pod {quoted(name)} does not exist", status=404)
+        if container not in _containers(pod):
+            return plain(f"container {quoted(container)} not found in pod {quoted(name)}", status=404)
+        if reason := waiting_reason(pod, container):
+            where = f"container {quoted(container)} in pod {quoted(name)}"
+            return plain(f"{where} is waiting to start: {reason}", status=400)
+        return plain(container_log(pod, container, options).decode())
+
+    async def attach(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """The streams of a container; exec asks for the same."""
+        asked = [name for name in _STREAMS if request.query.get(name) == "1"]
+        if not asked or (asked == ["error"] and request.query.get("tty") == "1"):
+            return plain("you must specify at least 1 of stdin, stdout, stderr", status=400)
+        return self._in_container(parameters)
+
+    async def run(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """A command in a container."""
+        return self._in_container(parameters)
+
+    async def port_forward(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """A port of a pod."""
+        if refusal := _ports_refused(request):
+            return plain(refusal, status=400)
+        pod = self._pod(parameters)
+        if pod is None:
+            return plain("pod does not exist", status=404)
+        if parameters.get("uid", pod["metadata"].get("uid")) != pod["metadata"].get("uid"):
+            return plain("pod not found", status=404)
+        return plain(_NOTHING_RUNS, status=500)
+
+    async def checkpoint(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """A container, frozen into a file."""
+        pod, container = self._pod(parameters), parameters["containerName"]
+        if pod is None:
+            return plain("pod does not exist", status=404)
+        if container not in _containers(pod):
+            return plain(f"container {container} does not exist", status=404)
+        where = f"{parameters['podNamespace']}/{parameters['podID']}/{container}"
+        return plain(f"checkpointing of {where} failed ({_NOTHING_RUNS})", status=500)
+
+    def _in_container(self, parameters: Parameters) -> web.Response:
+        pod, container = self._pod(parameters), parameters["containerName"]
+        if pod is None:
+            return plain("pod does not exist", status=404)
+        if container not in _containers(pod):
+            return plain(f"container not found ({quoted(container)})", status=500)
+        return plain(_NOTHING_RUNS, status=500)
+
+    def _pod(self, parameters: Parameters) -> Object | None:
+        wanted = (parameters["podNamespace"], parameters["podID"])
+        found = (pod for pod in self._pods() if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == wanted)
+        return next(found, None)
+
+
+def _containers(pod: Object) -> set[str]:
+    return {container["name"] for plural in _PLURALS for container in pod["spec"].get(plural) or ()}
+
+
+class _Refused(Exception):
+    """A query that makes no sense."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.text = status, f'{{"message": "{message}"}}'
+
+
+def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
+    """The query of a request for logs, judged as PodLogOptions are."""
+    asked = dict(query)
+    if tail := asked.pop("tail", ""):  # its old name
+        asked["tailLines"] = tail
+    if tail == "all":
+        del asked["tailLines"]
+    try:
+        lines, seconds, most = (
+            int(asked[name]) if name in asked else None for name in ("tailLines", "sinceSeconds", "limitBytes")
+        )
+        since = datetime.fromisoformat(asked["sinceTime"]) if "sinceTime" in asked else None
+    except ValueError as error:
+        raise _Refused(400, "Unable to decode query.") from error
+    stream = asked.get("stream", "All")
+    if (
+        (lines is not None and (lines < 0 or stream != "All"))
+        or (seconds is not None and (seconds < 1 or since))
+        or (most is not None and most < 1)
+        or stream not in {"All", "Stdout", "Stderr"}
+    ):
+        raise _Refused(422, "Invalid request.")
+    if seconds is not None:
+        since = now - timedelta(seconds=seconds)
+    return LogOptions(lines, since, most, asked.get("timestamps", "false") not in {"false", "0"})
+
+
+def _ports_refused(request: web.BaseRequest) -> str:
+    """What is wrong with the ports that a WebSocket wants; other protocols name them later."""
+    if request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
+        return ""
+    protocols = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
+    if "SPDY/3.1+portforward.k8s.io" in protocols:
+        return ""
+    if "port" not in request.query:
+        return 'query parameter "port" is required'
+    return next(filter(None, map(_port_refused, request.query.getall("port"))), "")
+
+
+def _port_refused(text: str) -> str:
+    for port in text.split(","):
+        try:
+            if parse_uint(port, bits=16) == 0:
+                return f"port {quoted(text)} must be > 0"
+        except ValueError as error:
+            return f"unable to parse {quoted(text)} as a port: {error}"
+    return ""

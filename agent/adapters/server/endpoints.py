@@ -1,0 +1,161 @@
+"""Endpoints about the node itself: pods, figures, settings, and what helps to find a fault."""
+
+import asyncio
+import platform
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from io import StringIO
+
+from aiohttp import hdrs, web
+
+from agent import klog
+from agent.adapters.server.replies import as_json, fault, plain
+from agent.adapters.server.sources import Sources
+from agent.core.config import KUBELET_VERSION
+from agent.core.gonumber import parse_uint
+from agent.core.model import Object
+from agent.ports import Clock
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+_MOST_DIGITS_BYTES = 64
+_BODY_SECONDS = 5.0
+_WARNING = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
+    "for debugging purposes only."
+)
+_PATHS = "/configz /debug /flagz /healthz /metrics"
+
+Parameters = Mapping[str, str]
+
+
+class NodeEndpoints:
+    """What the sources tell, in a kubelet's forms."""
+
+    def __init__(self, sources: Sources, clock: Clock) -> None:
+        self._sources, self._clock = sources, clock
+        self._started = clock.now()
+
+    async def pods(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """The pods that are bound to this node."""
+        return as_json(_pod_list(self._sources.pods()), end="\n")
+
+    async def running_pods(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """The pods that have containers: none."""
+        return as_json(_pod_list(()), end="\n")
+
+    async def summary(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """The node's usage, as stats/v1alpha1 has it."""
+        only_cpu_and_memory = request.query.getall("only_cpu_and_memory", []) == ["true"]
+        return as_json(await self._sources.summary(only_cpu_and_memory), indent=1)
+
+    async def configz(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """The settings in effect."""
+        return as_json(self._sources.configz, careful=True)
+
+    def exposition(self, source: Callable[[], Awaitable[bytes]]) -> "Endpoint":
+        """An endpoint that Prometheus reads."""
+
+        async def metrics(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+            headers = {
+                hdrs.CONTENT_TYPE: _METRICS_TYPE,
+                "Process-Start-Time-Unix": str(int(self._started.timestamp())),
+            }
+            return web.Response(body=await source(), headers=headers)
+
+        return metrics
+
+    async def flagz(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """The flags as they were given, or their defaults."""
+        lines = [f"{name}:{value}\n" for name, value in sorted(self._sources.flagz.items())]
+        return _zpage(request, "flagz", "".join(lines))
+
+    async def statusz(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """What runs here, and since when."""
+        lines = {
+            "Started": f"{self._started:%a %b %d %H:%M:%S UTC %Y}",
+            "Up": _duration(self._clock.now() - self._started),
+            "Python version": platform.python_version(),
+            "Binary version": KUBELET_VERSION.removeprefix("v"),
+            "Emulation version": KUBELET_VERSION.removeprefix("v").rpartition(".")[0],
+            "Paths": _PATHS,
+        }
+        return _zpage(request, "statusz", "\n" + "".join(f"{name}: {value}\n" for name, value in lines.items()))
+
+    async def profile(self, _request: web.BaseRequest, parameters: Parameters) -> web.Response:
+        """The two of Go's profiles that mean something here: the command line, and what every task waits for."""
+        name = parameters["subpath"].rstrip("/")
+        if name == "cmdline":
+            return _unsniffed("\0".join([sys.executable, *sys.argv]))
+        if name == "goroutine":
+            return _unsniffed(_stacks(asyncio.all_tasks()))
+        return _unsniffed("Unknown profile\n", status=404)
+
+    async def verbosity(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        """How much is logged, until the next start or reload."""
+        if request.method != hdrs.METH_PUT:
+            return _unsniffed("unsupported http method\n", status=406, charset=None)
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                text = (await request.content.read(_MOST_DIGITS_BYTES)).decode(errors="replace")
+        except TimeoutError:
+            return fault("the body did not come", status=408)
+        try:
+            klog.set_verbosity(parse_uint(text, bits=32))
+        except ValueError as error:
+            return _unsniffed(f"{error}\n", status=400, charset=None)
+        return _unsniffed(f"successfully set klog.logging.verbosity to {text}\n", charset=None)
+
+
+Endpoint = Callable[[web.BaseRequest, Parameters], Awaitable[web.StreamResponse]]
+
+
+def disabled(reason: str) -> Endpoint:
+    """An endpoint that the settings have switched off."""
+
+    async def refuse(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+        return fault(reason, status=405)
+
+    return refuse
+
+
+def _pod_list(pods: Sequence[Object]) -> Object:
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": list(pods) or None}
+
+
+def _unsniffed(text: str, *, status: int = 200, charset: str | None = "utf-8") -> web.Response:
+    kind = "text/plain" if charset is None else f"text/plain; charset={charset}"
+    headers = {hdrs.CONTENT_TYPE: kind, "X-Content-Type-Options": "nosniff"}
+    return web.Response(body=text.encode(), status=status, headers=headers)
+
+
+def _zpage(request: web.BaseRequest, name: str, text: str) -> web.Response:
+    accept = request.headers.get(hdrs.ACCEPT, "*/*")
+    if not any(kind.partition(";")[0].strip() in {"*/*", "text/*", "text/plain"} for kind in accept.split(",")):
+        return as_json(_NOT_ACCEPTABLE, indent=2, status=406)
+    return plain(f"\nkubelet {name}\n{_WARNING}\n{text}")
+
+
+_NOT_ACCEPTABLE: Object = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Failure",
+    "message": "only the following media types are accepted: application/json, application/yaml, text/plain",
+    "reason": "NotAcceptable",
+    "code": 406,
+}
+
+
+def _duration(time: timedelta) -> str:
+    minutes, seconds = divmod(int(time.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} hr {minutes:02d} min {seconds:02d} sec"
+
+
+def _stacks(tasks: set["asyncio.Task[object]"]) -> str:
+    text = StringIO()
+    for task in sorted(tasks, key=lambda task: task.get_name()):
+        text.write(f"task {task.get_name()}:\n")
+        task.print_stack(file=text)
+    return text.getvalue()

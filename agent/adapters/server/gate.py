@@ -1,0 +1,169 @@
+"""Who may pass: authentication and authorization as a kubelet's, with the API server's word and a memory for it."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from agent.core.access import (
+    ANONYMOUS,
+    User,
+    access_question,
+    bearer_token,
+    certified_user,
+    is_allowed,
+    reviewed_user,
+    subresources,
+    verb,
+)
+from agent.core.config import Serving
+from agent.core.recall import Recall
+from agent.core.x509 import read_certificate
+from agent.klog import V2
+from agent.ports import ApiError, Clock, ReviewApi, Unavailable
+
+log = logging.getLogger(__name__)
+
+_MOST_ANSWERS = 2048
+_MOST_REVIEWS_AT_ONCE = 8
+_REVIEW_SECONDS = 10.0  # with the wait for a free place, and one more attempt
+_AGAIN_SECONDS = 0.5
+
+T = TypeVar("T")
+
+
+class Caller(NamedTuple):
+    """What a request tells about who sent it."""
+
+    certificate: bytes = b""  # DER, as it was shown in the handshake
+    is_trusted: bool = False  # whether an authority signed that certificate
+    authorization: str = ""
+    protocols: tuple[str, ...] = ()  # of a WebSocket; a browser hides its token there
+
+
+class Denial(NamedTuple):
+    """Why somebody may not pass."""
+
+    status: int
+    text: str
+
+
+_UNAUTHORIZED = Denial(401, "Unauthorized")
+
+
+class _Unknown(Exception):
+    """Credentials were shown, and they are no good."""
+
+
+class Gate:
+    """Lets requests pass, or says why not. When the API server is away, only what it said before still counts."""
+
+    def __init__(self, *, serving: Serving, node_name: str, reviews: ReviewApi, clock: Clock) -> None:
+        self._serving, self._node_name, self._reviews, self._clock = serving, node_name, reviews, clock
+        self._users: Recall[bytes, User | Denial] = Recall(_MOST_ANSWERS)
+        self._rights: Recall[str, bool] = Recall(_MOST_ANSWERS)
+        self._salt = secrets.token_bytes(32)
+        self._places = asyncio.Semaphore(_MOST_REVIEWS_AT_ONCE)
+
+    async def denial(self, caller: Caller, method: str, path: str) -> Denial | None:
+        """Why this request may not pass; None if it may."""
+        try:
+            user = await self._user(caller)
+        except _Unknown as fault:
+            log.log(V2, "Unable to authenticate the request due to an error", {"err": fault})
+            user = None
+        except ApiError as error:
+            log.error("Unable to authenticate the request due to an error", {"err": error})
+            user = None
+        if user is None:
+            return _UNAUTHORIZED
+        return await self._forbidden(user, verb(method), subresources(path)) if self._serving.access_reviews else None
+
+    async def _user(self, caller: Caller) -> User | None:
+        """The first that any credential names. One that is no good is no reason to take somebody for anonymous."""
+        faults = []
+        for ask in (self._certified, self._reviewed):
+            try:
+                if user := await ask(caller):
+                    return user
+            except (_Unknown, ApiError) as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[-1]
+        return ANONYMOUS if self._serving.anonymous else None
+
+    async def _certified(self, caller: Caller) -> User | None:
+        if not caller.certificate or not self._serving.client_ca_file:
+            return None
+        try:
+            certificate, now = read_certificate(caller.certificate), self._clock.now()
+        except ValueError as error:
+            raise _Unknown(str(error)) from error
+        if not caller.is_trusted or not certificate.not_before <= now <= certificate.not_after:
+            raise _Unknown(f'the client certificate of "{certificate.common_name}" does not verify')
+        return certified_user(certificate, caller.certificate)
+
+    async def _reviewed(self, caller: Caller) -> User | None:
+        token = bearer_token(caller.authorization, caller.protocols) if self._serving.token_reviews else ""
+        if not token:
+            return None
+        # Tokens do not stay in memory, and nobody can guess which of them have the same place.
+        key = hashlib.sha256(self._salt + token.encode()).digest()
+        found = self._users.get(key, self._clock.monotonic())
+        if found is None:
+            found = await self._one_of_few(lambda: self._asked_about(token, key))
+        if isinstance(found, Denial):
+            raise _Unknown(found.text)
+        return found
+
+    async def _asked_about(self, token: str, key: bytes) -> User | Denial:
+        now = self._clock.monotonic()
+        if known := self._users.get(key, now):  # somebody asked while we waited
+            return known
+        status = await self._reviews.token(token)
+        try:
+            user = reviewed_user(status)
+        except ValueError as error:
+            return Denial(401, str(error))  # not remembered, as in kubelet
+        answer = user or Denial(401, "invalid bearer token")
+        self._users.keep(key, answer, until=now + self._serving.token_seconds)
+        return answer
+
+    async def _forbidden(self, user: User, verb: str, subresources: tuple[str, ...]) -> Denial | None:
+        words = f"user={user.name}, verb={verb}, resource=nodes"
+        for subresource in subresources:
+            try:
+                if await self._may(user, verb, subresource):
+                    return None
+            except (ApiError, ValueError) as error:
+                told = {"user": user.name, "verb": verb, "resource": "nodes", "subresource": subresource}
+                log.error("Authorization error", {"err": error, **told})
+                return Denial(500, f"Authorization error ({words}, subresource={subresource})")
+        tried = f"[{' '.join(subresources)}]"
+        log.log(V2, "Forbidden", {"user": user.name, "verb": verb, "resource": "nodes", "subresource(s)": tried})
+        return Denial(403, f"Forbidden ({words}, subresource(s)={tried})\n")
+
+    async def _may(self, user: User, verb: str, subresource: str) -> bool:
+        question = access_question(user, verb, subresource, self._node_name)
+        key = json.dumps(question, sort_keys=True)
+        known = self._rights.get(key, self._clock.monotonic())
+        if known is None:
+            known = is_allowed(await self._one_of_few(lambda: self._reviews.access(question)))
+            seconds = self._serving.allowed_seconds if known else self._serving.denied_seconds
+            self._rights.keep(key, known, until=self._clock.monotonic() + seconds)
+        return known
+
+    async def _one_of_few(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """A question to the API server: few at a time, each within its deadline, and once more if nobody answered."""
+        try:
+            async with asyncio.timeout(_REVIEW_SECONDS), self._places:
+                try:
+                    return await ask()
+                except Unavailable:
+                    await self._clock.sleep(_AGAIN_SECONDS)
+                    return await ask()
+        except TimeoutError as error:
+            raise Unavailable("the API server did not answer a review in time") from error

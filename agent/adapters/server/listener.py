@@ -1,0 +1,239 @@
+"""One port and the connections on it: never too many of them, and none that is silent for too long."""
+
+import asyncio
+import gc
+import logging
+import math
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import hdrs, web
+from aiohttp.web_protocol import RequestHandler
+
+from agent.adapters.server.replies import SERVER, plain
+from agent.klog import V4
+from agent.ports import Clock
+
+log = logging.getLogger(__name__)
+
+_MOST_CONNECTIONS = 128  # each costs up to 100 KiB during its handshake
+_HANDSHAKE_SECONDS = 10.0
+_FIRST_REQUEST_SECONDS = 20.0  # as long may a client take to say what it wants
+_IDLE_SECONDS = 90.0  # between two requests, as kubelet
+_LOOK_SECONDS = 5.0
+_MOST_HEADERS, _LONGEST_LINE = 64, 16 * 1024
+_LINGER_SECONDS = 2.0  # for the rest of a body that nobody reads
+_BREATH_SECONDS = 0.5  # when there are no file descriptors left
+_PARTING_SECONDS = 1.0
+_CROWD = 100  # so many connections ended between two looks leave something behind
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class _Guest:
+    """One connection, from the moment it was accepted."""
+
+    __slots__ = ("address", "has_spoken", "send_away", "silent_since")
+
+    def __init__(self, address: str, now: float) -> None:
+        self.address = address
+        self.silent_since = now  # infinity while it is being answered
+        self.has_spoken = False
+        self.send_away: Callable[[], object] = lambda: None
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it has been silent for too long."""
+        return now - self.silent_since > (_IDLE_SECONDS if self.has_spoken else _FIRST_REQUEST_SECONDS)
+
+
+class _Connection(RequestHandler):
+    """aiohttp's side of a connection, with a kubelet's answer to what is no HTTP, and no traceback for it."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Say that it failed, and end the connection."""
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error("Unable to answer a request", {"path": request.path}, exc_info=exc)
+        else:
+            log.log(V4, "Malformed request", {"address": request.remote, "err": message})
+        if request.writer.output_size > 0:
+            raise ConnectionError("a part of the answer has been sent already")
+        answer = plain(f"{status} {HTTPStatus(status).phrase}", status=status)
+        answer.force_close()
+        return _signed(answer)
+
+
+class _Server(web.Server):
+    """Makes such connections, and tells when one has ended."""
+
+    def __init__(self, handler: Handler, on_lost: Callable[[RequestHandler], None], **options: Any) -> None:
+        super().__init__(handler)
+        self._on_lost, self._options = on_lost, options
+
+    def __call__(self) -> _Connection:
+        """The protocol of a new connection."""
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Pass it on."""
+        super().connection_lost(handler, exc)
+        self._on_lost(handler)
+
+
+class Listener:
+    """Accepts connections and has their requests answered.
+
+    asyncio's own server accepts without end and knows no deadline before the first request: a few hundred clients that
+    never finish a header would hold memory and descriptors for good. Here, when all seats are taken, somebody from the
+    address that has most of them gives way, the one that has been silent for longest.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        handler: Handler,
+        *,
+        clock: Clock,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        self._socket, self._handler, self._clock, self._tls = listening, handler, clock, tls
+        self._guests: dict[_Guest, None] = {}
+        self._by_connection: dict[RequestHandler, _Guest] = {}
+        self._ended = 0
+
+    @cached_property
+    def _server(self) -> _Server:
+        return _Server(
+            self._answer,
+            self._on_lost,
+            access_log=None,
+            keepalive_timeout=_IDLE_SECONDS,
+            lingering_time=_LINGER_SECONDS,
+            max_headers=_MOST_HEADERS,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+            auto_decompress=False,
+        )
+
+    async def run(self) -> None:
+        """Accept forever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch())
+            while True:
+                connection, address = await self._accepted()
+                if not self._has_room():
+                    connection.close()
+                    continue
+                guest = _Guest(address, self._clock.monotonic())
+                self._guests[guest] = None
+                guest.send_away = group.create_task(self._welcome(guest, connection)).cancel
+                await asyncio.sleep(0)  # with a crowd at the door, everybody else gets a turn
+
+    async def close(self) -> None:
+        """Stop listening; what is under way gets a moment to end."""
+        self._socket.close()
+        self.dismiss()
+        await self._server.shutdown(_PARTING_SECONDS)
+
+    def dismiss(self) -> None:
+        """End all connections that nobody uses at the moment."""
+        for guest in [guest for guest in self._guests if guest.silent_since < math.inf]:
+            guest.send_away()
+
+    async def _accepted(self) -> tuple[socket.socket, str]:
+        while True:
+            try:
+                connection, peer = await asyncio.get_running_loop().sock_accept(self._socket)
+            except OSError as error:  # no descriptors left, or the client has gone already
+                log.error("Unable to accept a connection", {"err": error})
+                await self._clock.sleep(_BREATH_SECONDS)
+            else:
+                return connection, peer[0]
+
+    def _has_room(self) -> bool:
+        """Whether there is a seat, even if somebody silent has to leave for it."""
+        if len(self._guests) < _MOST_CONNECTIONS:
+            return True
+        silent = [guest for guest in self._guests if guest.silent_since < math.inf]
+        if not silent:
+            return False
+        seats = Counter(guest.address for guest in silent)
+        oldest = max(silent, key=lambda guest: (seats[guest.address], -guest.silent_since))
+        log.log(V4, "Too many connections, ending one that is silent", {"address": oldest.address})
+        self._guests.pop(oldest)
+        oldest.send_away()
+        return True
+
+    async def _welcome(self, guest: _Guest, connection: socket.socket) -> None:
+        """The handshake, up to the moment when aiohttp has the connection."""
+        context, handler = self._tls() if self._tls else None, self._server()
+        self._by_connection[handler] = guest
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: handler,
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if context else None,
+                ssl_shutdown_timeout=_PARTING_SECONDS if context else None,
+            )
+            guest.send_away = transport.abort
+        except OSError as error:  # garbage, no common version or cipher, no certificate yet, or silence
+            log.log(V4, "TLS handshake error", {"address": guest.address, "err": error})
+            self._on_lost(handler)
+        except asyncio.CancelledError:  # sent away; asyncio has closed it
+            self._on_lost(handler)
+            raise
+
+    def _on_lost(self, handler: RequestHandler) -> None:
+        self._ended += 1
+        if guest := self._by_connection.pop(handler, None):
+            self._guests.pop(guest, None)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        guest = self._by_connection.get(request.protocol) or _Guest("", math.inf)
+        guest.silent_since, guest.has_spoken = math.inf, True
+        try:
+            return _signed(await self._handler(request))
+        finally:
+            guest.silent_since = self._clock.monotonic()
+
+    async def _watch(self) -> None:
+        """Send those away who never say what they want, or not all of it."""
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            now = self._clock.monotonic()
+            for guest in [guest for guest in self._guests if guest.is_overdue(now)]:
+                guest.send_away()
+            if self._ended > _CROWD:
+                self._ended = 0
+                _give_memory_back()
+
+
+def _signed(answer: web.StreamResponse) -> web.StreamResponse:
+    """Without a name of ours, aiohttp would tell everybody its version, and Python's."""
+    if not answer.prepared:
+        answer.headers[hdrs.SERVER] = SERVER
+    return answer
+
+
+def _give_memory_back() -> None:
+    """After a crowd, return what the C library keeps of it: it may be as much again as the whole daemon needs."""
+    import ctypes  # noqa: PLC0415  few ever need it
+
+    gc.collect(1)  # the knots that asyncio ties around TLS
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):  # not glibc
+        log.log(V4, "The C library keeps the memory of connections that ended")

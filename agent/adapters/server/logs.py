@@ -1,0 +1,201 @@
+"""The machine's own logs: files below one directory, served as Go's file server serves them."""
+
+import asyncio
+import os
+import posixpath
+import stat
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from aiohttp import hdrs, web
+
+from agent.adapters.server.replies import SERVER, fault, not_found, plain
+
+_CHUNK_BYTES = 64 * 1024
+_SNIFF_BYTES = 512
+_MOST_NAMES = 10_000
+_READ_SECONDS = 10.0  # a disk that takes longer has no answer for anybody
+_READERS = 2
+_INDEX = "index.html"
+_TYPES = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
+_TEXT = "text/plain; charset=utf-8"
+
+T = TypeVar("T")
+
+
+class _Opened:
+    """A regular file or a directory, open as long as anybody reads from it, even a thread that hangs on a dead disk."""
+
+    def __init__(self, path: Path) -> None:
+        # Without waiting: a pipe or a device could keep its reader for good.
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.status = os.fstat(self.descriptor)
+        if not (stat.S_ISREG(self.status.st_mode) or stat.S_ISDIR(self.status.st_mode)):
+            raise FileNotFoundError(path)
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def modified(self) -> datetime:
+        return datetime.fromtimestamp(int(self.status.st_mtime), UTC)
+
+    def part(self, start: int, size: int) -> bytes:
+        return os.pread(self.descriptor, size, start)
+
+    def names(self) -> list[str]:
+        """What is in a directory, sorted; directories end in a slash."""
+        with os.scandir(self.descriptor) as entries:
+            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        return [f"{name}/" if is_directory else name for name, is_directory in found[:_MOST_NAMES]]
+
+
+class LogFiles:
+    """Listings and files below a directory; symbolic links are followed, as in a kubelet, `..` leads nowhere.
+
+    Reading has threads of its own: a disk that hangs takes them, and nobody else's.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._readers: ThreadPoolExecutor | None = None
+
+    async def answer(self, request: web.BaseRequest, parameters: Mapping[str, str]) -> web.StreamResponse:
+        """The file, a part of it, or what is in the directory."""
+        # Rooted and normalized, so that `..` can lead no higher than the directory.
+        asked = parameters.get("logpath", "")
+        path = posixpath.normpath(f"/{asked}")
+        if "\0" in path:
+            return not_found()
+        if path.endswith(f"/{_INDEX}"):
+            return _elsewhere("./")
+        try:
+            opened = await self._read(lambda: _Opened(self._directory / path.lstrip("/")))
+        except TimeoutError:
+            return fault("the disk does not answer", status=500)
+        except OSError as error:
+            return _trouble(error)
+        return await self._served(request, path, opened)
+
+    async def _served(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
+        has_slash = request.rel_url.raw_path.endswith("/")
+        if opened.is_directory and not has_slash:
+            return _elsewhere(f"{quote(posixpath.basename(path))}/")
+        if not opened.is_directory and has_slash:
+            return _elsewhere(f"../{quote(posixpath.basename(path))}")
+        if _is_unchanged(request, opened):
+            return web.Response(status=304, headers=_modified(opened))
+        if not opened.is_directory:
+            return await self._file(request, path, opened)
+        try:
+            index = await self._read(lambda: _Opened(self._directory / path.lstrip("/") / _INDEX))
+        except OSError:
+            return await self._listing(opened)
+        return await self._file(request, _INDEX, index)
+
+    async def _listing(self, opened: _Opened) -> web.Response:
+        names = await self._read(opened.names)
+        lines = [f'<a href="{_reference(name)}">{escape(name, quote=True)}</a>\n' for name in names]
+        head = '<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n'
+        text = f"{head}{''.join(lines)}</pre>\n"
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=_modified(opened))
+
+    async def _file(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
+        size = opened.status.st_size
+        try:
+            part = _range(request.headers.get(hdrs.RANGE, ""), size)
+        except ValueError as error:
+            refusal = fault(str(error), status=416)
+            if "overlap" in str(error):
+                refusal.headers[hdrs.CONTENT_RANGE] = f"bytes */{size}"
+            return refusal
+        start, end = part or (0, size)
+        response = web.StreamResponse(status=206 if part else 200, headers=_modified(opened))
+        response.headers.update({hdrs.SERVER: SERVER, hdrs.ACCEPT_RANGES: "bytes"})
+        response.headers[hdrs.CONTENT_TYPE] = await self._read(lambda: _content_type(path, opened))
+        if part:
+            response.headers[hdrs.CONTENT_RANGE] = f"bytes {start}-{end - 1}/{size}"
+        response.content_length = end - start
+        await response.prepare(request)
+        while start < end:
+            chunk = await self._read(partial(opened.part, start, min(_CHUNK_BYTES, end - start)))
+            if not chunk:  # it became shorter while we read
+                break
+            await response.write(chunk)
+            start += len(chunk)
+        return response
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        if self._readers is None:
+            self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="logs")
+        async with asyncio.timeout(_READ_SECONDS):
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+
+def _reference(name: str) -> str:
+    """A name as a relative reference; one with a colon would else look like a scheme."""
+    escaped = quote(name, safe="/&$+,:;=@~!*'()")
+    return f"./{escaped}" if ":" in name.split("/", maxsplit=1)[0] else escaped
+
+
+def _content_type(path: str, opened: _Opened) -> str:
+    known = _TYPES.get(posixpath.splitext(path)[1])
+    if known:
+        return known
+    head = opened.part(0, _SNIFF_BYTES)
+    # WHATWG: bytes that no text has
+    is_binary = any(byte < 0x20 and byte not in b"\t\n\x0c\r\x1b" for byte in head)
+    return "application/octet-stream" if is_binary else _TEXT
+
+
+def _range(header: str, size: int) -> tuple[int, int] | None:
+    """From where to where; a ValueError if that is nowhere. Whoever asks for several parts gets all of it."""
+    if not header or "," in header:
+        return None
+    unit, _, text = header.partition("=")
+    first, dash, last = (part.strip() for part in text.partition("-"))
+    if unit != "bytes" or not dash or not all(part.isdecimal() or not part for part in (first, last)):
+        raise ValueError("invalid range")
+    if not first:
+        if not last:
+            raise ValueError("invalid range")
+        return max(0, size - int(last)), size
+    start, end = int(first), min(size, int(last) + 1) if last else size
+    if last and int(last) < start:
+        raise ValueError("invalid range")
+    if start >= size:
+        raise ValueError("invalid range: failed to overlap")
+    return start, end
+
+
+def _is_unchanged(request: web.BaseRequest, opened: _Opened) -> bool:
+    since = request.if_modified_since
+    return since is not None and opened.modified <= since
+
+
+def _modified(opened: _Opened) -> dict[str, str]:
+    return {hdrs.LAST_MODIFIED: format_datetime(opened.modified, usegmt=True)}
+
+
+def _elsewhere(location: str) -> web.Response:
+    return web.Response(status=301, headers={hdrs.LOCATION: location})
+
+
+def _trouble(error: OSError) -> web.Response:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return not_found()
+    if isinstance(error, PermissionError):
+        return fault("403 Forbidden", status=403)
+    return plain("500 Internal Server Error\n", status=500)

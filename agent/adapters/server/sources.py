@@ -1,0 +1,23 @@
+"""What the endpoints show, as plain callables: the server knows nobody behind them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.core.model import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the endpoints show; each is asked only when somebody asks us."""
+
+    configz: Object  # {"kubeletconfig": …}
+    flagz: Mapping[str, str]  # flag → its value
+    log_directory: Path  # what /logs/ shows
+    summary: Callable[[bool], Awaitable[Object]]  # only CPU and memory? → stats/v1alpha1 Summary
+    metrics: Callable[[], Awaitable[bytes]]
+    resource_metrics: Callable[[], Awaitable[bytes]]
+    cadvisor_metrics: Callable[[], Awaitable[bytes]]
+    probe_metrics: Callable[[], Awaitable[bytes]]
+    pods: Callable[[], Sequence[Object]]
+    faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all is well

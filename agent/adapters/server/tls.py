@@ -1,0 +1,83 @@
+"""The TLS that this node speaks as a server: versions, cipher suites, and whose client certificates it trusts."""
+
+import logging
+import ssl
+from pathlib import Path
+
+from agent.adapters.certificates.serving import plain_context
+from agent.adapters.server.trust import Trust
+from agent.core.config import Serving
+from agent.core.x509 import read_certificates
+
+log = logging.getLogger(__name__)
+
+_TLS13 = "VersionTLS13"
+_OLD = {"VersionTLS10", "VersionTLS11"}
+_TLS13_SUITES = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
+_CIPHERS = {
+    "AES_128_CBC_SHA": "AES128-SHA",
+    "AES_128_CBC_SHA256": "AES128-SHA256",
+    "AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "AES_256_CBC_SHA": "AES256-SHA",
+    "AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "CHACHA20_POLY1305": "CHACHA20-POLY1305",
+    "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305",
+    "3DES_EDE_CBC_SHA": "DES-CBC3-SHA",
+    "RC4_128_SHA": "RC4-SHA",
+}
+
+
+class Tls:
+    """Makes the contexts that connections are served with; each has the client CA as the file has it then."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._trust = Trust() if serving.client_ca_file else None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that a context is made from, beside those of the certificate."""
+        return (Path(self._serving.client_ca_file),) if self._serving.client_ca_file else ()
+
+    def context(self) -> ssl.SSLContext:
+        """A context without a certificate; an OSError or a ValueError if the client CA does not load."""
+        context = plain_context()
+        if self._serving.tls_min_version == _TLS13:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        elif suites := self._serving.tls_cipher_suites:
+            _restrict(context, suites)
+        if self._trust:
+            authorities = Path(self._serving.client_ca_file).read_text("utf-8")
+            read_certificates(authorities)
+            self._trust.ask_for_certificates(context, authorities)
+        return context
+
+    def is_trusted(self, der: bytes) -> bool:
+        """Whether the client certificate of an open connection was signed by an authority."""
+        return self._trust is not None and self._trust.is_trusted(der)
+
+
+def tell_about(serving: Serving) -> None:
+    """Say what of the settings cannot be had."""
+    if serving.tls_min_version in _OLD:
+        log.warning("TLS below 1.2 is not spoken here", {"tlsMinVersion": serving.tls_min_version})
+    if serving.tls_min_version == _TLS13 and serving.tls_cipher_suites:
+        log.info("Warning: TLS 1.3 cipher suites are not configurable, ignoring --tls-cipher-suites")
+    if weak := [name for name in serving.tls_cipher_suites if "RC4" in name or "3DES" in name]:
+        log.info("Use of insecure cipher detected.", {"cipher": weak})
+
+
+def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
+    """Offer only these for TLS 1.2; those of TLS 1.3 are always offered, as by Go."""
+    names = [_openssl_name(name) for name in suites if name not in _TLS13_SUITES]
+    try:
+        context.set_ciphers(":".join(names))
+    except ssl.SSLError:  # there is none, or OpenSSL has given them up
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+
+
+def _openssl_name(name: str) -> str:
+    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` → `ECDHE-RSA-AES128-GCM-SHA256`."""
+    exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    prefix = "" if exchange == "RSA" else f"{exchange.replace('_', '-')}-"
+    return prefix + _CIPHERS[cipher]

@@ -1,0 +1,136 @@
+"""Which endpoint a request is for, as a kubelet decides it: Go's ServeMux first, go-restful's services behind it.
+
+The order matters, for it can be seen from outside: a path that the mux does not know is a 404 before anybody is asked
+who they are; what a service does not know, or not for this method, comes after that question.
+"""
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import unquote
+
+E = TypeVar("E")
+
+_REST = ":*}"
+
+
+class Missing(NamedTuple):
+    """The mux knows no such path."""
+
+
+class Moved(NamedTuple):
+    """The mux knows it under another spelling."""
+
+    path: str
+
+
+class Refused(NamedTuple):
+    """A service has the path, but not so."""
+
+    status: int
+    text: str
+    allow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[E]):
+    """An endpoint, and what the path told it."""
+
+    endpoint: E
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[E]):
+    """One path below a service's root; a part in braces takes what is there, one that ends in `:*` all the rest."""
+
+    path: str
+    endpoint: E
+    methods: tuple[str, ...] = ("GET",)
+
+
+@dataclass(frozen=True, slots=True)
+class Service(Generic[E]):
+    """Routes below one root. A root that ends in a slash is asked for with one, or the mux redirects."""
+
+    root: str
+    routes: tuple[Route[E], ...]
+    produces: str = ""  # the only media type, where there is one
+
+
+class Table(Generic[E]):
+    """All paths of a server: exact ones and whole trees take any method, services choose."""
+
+    def __init__(
+        self,
+        *,
+        exact: Mapping[str, E],
+        trees: Mapping[str, E] | None = None,
+        services: Iterable[Service[E]] = (),
+    ) -> None:
+        self._exact = exact
+        self._trees = dict(trees or {})
+        self._services = {service.root.strip("/"): service for service in services}
+        roots = [service.root for service in self._services.values()]
+        self._names = {*exact, *(root for root in roots if not root.endswith("/"))}
+        self._prefixes = {*self._trees, *(root if root.endswith("/") else f"{root}/" for root in roots)}
+
+    def find(self, raw_path: str, method: str, accept: str = "") -> Missing | Moved | Refused | Found[E]:
+        """What a request with this path, still escaped, and this method is for."""
+        clean = _clean(raw_path)
+        if clean not in self._names and f"{clean}/" in self._prefixes:
+            return Moved(f"{clean}/")
+        if clean != raw_path:
+            return Moved(clean)
+        path = unquote(raw_path)
+        if path in self._exact:
+            return Found(self._exact[path], {})
+        tree = max((prefix for prefix in self._prefixes if path.startswith(prefix)), key=len, default="")
+        if tree in self._trees:
+            return Found(self._trees[tree], {})
+        if not tree and path not in self._names:
+            return Missing()
+        return self._served(self._services[(tree or path).strip("/")], path, method, accept)
+
+    def _served(self, service: Service[E], path: str, method: str, accept: str) -> Refused | Found[E]:
+        words = path[len(service.root.rstrip("/")) :].strip("/")
+        parts = words.split("/") if words else []
+        candidates = [(route, found) for route in service.routes if (found := _matched(route, parts)) is not None]
+        if not candidates:
+            return Refused(404, "404: Page Not Found")
+        chosen = next(((route, found) for route, found in candidates if method in route.methods), None)
+        if chosen is None:
+            allowed = dict.fromkeys(name for route, _ in candidates for name in route.methods)
+            return Refused(405, "405: Method Not Allowed", ", ".join(allowed))
+        if service.produces and not _accepts(accept, service.produces):
+            return Refused(406, f"406: Not Acceptable\n\nAvailable representations: {service.produces}")
+        route, found = chosen
+        return Found(route.endpoint, found)
+
+
+def _clean(raw_path: str) -> str:
+    """As Go's mux: no empty, `.` or `..` parts; a slash at the end stays."""
+    path = posixpath.normpath(f"/{raw_path.lstrip('/')}")
+    return f"{path}/" if raw_path.endswith("/") and path != "/" else path
+
+
+def _matched(route: Route[E], parts: Sequence[str]) -> Mapping[str, str] | None:
+    wanted = route.path.strip("/").split("/") if route.path else []
+    takes_rest = bool(wanted) and wanted[-1].endswith(_REST)
+    if len(parts) < len(wanted) or (len(parts) > len(wanted) and not takes_rest):
+        return None
+    found = {}
+    for index, name in enumerate(wanted):
+        if name.endswith(_REST):
+            found[name[1 : -len(_REST)]] = "/".join(parts[index:])
+        elif name.startswith("{"):
+            found[name[1:-1]] = parts[index]
+        elif name != parts[index]:
+            return None
+    return found
+
+
+def _accepts(accept: str, produced: str) -> bool:
+    kinds = {kind.partition(";")[0].strip(" ") for kind in (accept or "*/*").split(",")}
+    return bool(kinds & {"*/*", produced})

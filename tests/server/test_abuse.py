@@ -1,0 +1,100 @@
+"""The heart beats on, whatever comes in at the door."""
+
+import asyncio
+import json
+import ssl
+import time
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.agent_process import AgentProcess
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.ports import free_ports
+from tests.cluster.waiting import eventually
+from tests.server.caller import NOBODY
+from tests.server.malformed import dawdle, requests, throw
+
+pytestmark = pytest.mark.anyio
+
+_PLAIN, _OVER_TLS, _GARBAGE, _DAWDLERS = 9_000, 500, 500, 200
+_MOST_SECONDS = 90  # some 30 on an idle machine
+_LATEST_SECONDS = 10.4 + 1.5  # a renewal with its jitter, and what a busy machine adds
+_MOST_GROWTH_KIB, _MOST_LEFT_KIB = 40 * 1024, 16 * 1024
+_PATIENCE_SECONDS = 5.0
+
+
+def resident_kib(pid: int, field: str = "VmRSS") -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def renewals(control_plane: ControlPlane, name: str) -> list[float]:
+    """When the API server saw the node renew its lease."""
+    events = map(json.loads, control_plane.audit_log.read_text().splitlines())
+    mine = (e for e in events if e["verb"] == "update" and (e.get("objectRef") or {}).get("name") == name)
+    return [datetime.fromisoformat(e["requestReceivedTimestamp"]).timestamp() for e in mine]
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def honest(port: int, waits: list[float]) -> None:
+    """Somebody from another address who really wants something, now and then."""
+    while True:
+        began = time.monotonic()
+        answer = await asyncio.to_thread(NOBODY.ask, port, "GET", "/healthz", source="127.0.0.2")
+        waits.append(time.monotonic() - began)
+        assert answer.status == 200
+        await asyncio.sleep(1)
+
+
+async def test_fuzz_and_slow_clients_delay_no_renewal_and_keep_nobody_out(
+    control_plane: ControlPlane, node_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, plain = free_ports(2)
+    kubeconfig = control_plane.node_kubeconfig(node_name)
+    own = (f"--kubeconfig={kubeconfig}", f"--hostname-override={node_name}", "--healthz-port=0")
+    serving = ("--address=127.0.0.1", f"--port={port}", f"--read-only-port={plain}", f"--cert-dir={tmp_path / 'pki'}")
+    agent = AgentProcess(*own, *serving, log=tmp_path / "agent.log")
+    agent.start()
+    try:
+        eventually(lambda: NOBODY.ask(port, "GET", "/healthz").status == 200)
+        eventually(lambda: renewals(control_plane, node_name), within=15)
+        for path in ("/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource"):  # loads what renders them
+            NOBODY.ask(port, "GET", path)
+        before, waits, tls = resident_kib(agent.pid), list[float](), trusting()
+        async with asyncio.timeout(_MOST_SECONDS), asyncio.TaskGroup() as group:
+            beside = [
+                group.create_task(dawdle(port, _DAWDLERS, tls=tls)),
+                group.create_task(honest(port, waits)),
+            ]
+            began = time.monotonic()
+            sent = await throw(plain, requests(_PLAIN)) + await throw(port, requests(_OVER_TLS), tls=tls)
+            sent += await throw(port, requests(_GARBAGE, seed=9))
+            await asyncio.sleep(max(0.0, 25 - (time.monotonic() - began)))  # at least two renewals
+            for task in beside:
+                task.cancel()
+        most = resident_kib(agent.pid, "VmHWM")
+        after = eventually(lambda: (now := resident_kib(agent.pid)) < before + _MOST_LEFT_KIB and now, within=20)
+        gaps = [later - earlier for earlier, later in pairwise(renewals(control_plane, node_name))]
+        with capsys.disabled():
+            took = time.monotonic() - began
+            print(f"\n{sent} requests in {took:.0f} s, memory {before} → at most {most} → {after} KiB", end="; ")
+            print(f"longest between renewals {max(gaps):.2f} s, longest wait {max(waits):.2f} s")
+        assert sent == _PLAIN + _OVER_TLS + _GARBAGE
+        assert len(gaps) >= 2
+        assert max(gaps) <= _LATEST_SECONDS
+        assert most - before <= _MOST_GROWTH_KIB
+        assert max(waits) <= _PATIENCE_SECONDS
+        assert NOBODY.ask(port, "GET", "/pods").status == 200
+        assert "Traceback" not in agent.log_text()
+        assert agent.stop() == 0
+    finally:
+        agent.stop()
+        control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")

@@ -1,0 +1,103 @@
+"""kubectl against our node, through the API server."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from tests.cluster.agent_process import AgentProcess
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.waiting import eventually
+
+NAME, POD = "door-kubectl", "door-kubectl-pod"
+NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
+
+
+@pytest.fixture(scope="module")
+def kubectl(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """kubectl, and a node with one pod that the API server can reach."""
+    folder = tmp_path_factory.mktemp("kubectl")
+    # The API server calls the node at its address, not on loopback; both are this machine.
+    found = psutil.net_if_addrs().items()
+    ours = next(a.address for name, all_ in found if name != "lo" for a in all_ if a.family.name == "AF_INET")
+    config = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {"x509": {"clientCAFile": str(control_plane.ca_file)}},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    own = (f"--kubeconfig={control_plane.node_kubeconfig(NAME)}", f"--hostname-override={NAME}", "--healthz-port=0")
+    agent = AgentProcess(
+        *own, f"--config={folder / 'config.json'}", f"--address={ours}", f"--node-ip={ours}", log=folder / "log"
+    )
+    agent.start()
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = [str(control_plane.kubectl_path), f"--kubeconfig={control_plane.admin_kubeconfig}", *words]
+        env = {"KUBECACHEDIR": str(folder / "cache"), "KUBERC": "off"}
+        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+    try:
+        eventually(lambda: run("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/healthz").stdout == "ok")
+        eventually(lambda: control_plane.get("serviceaccount", "default", "default"))
+        control_plane.kubectl("create", "-f", "-", input=json.dumps(_pod()))
+        eventually(lambda: control_plane.get("pod", POD, "default")["status"]["phase"] == "Running")
+        yield run
+    finally:
+        control_plane.kubectl("delete", "pod", POD, "--ignore-not-found", "--force", "--grace-period=0", check=False)
+        agent.stop()
+        control_plane.kubectl("delete", "node", NAME, "--ignore-not-found", "--wait=false")
+
+
+def _pod() -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD, "namespace": "default"},
+        "spec": {
+            "nodeName": NAME,
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "c", "image": "nginx"}],
+        },
+    }
+
+
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.parametrize(
+    "path", ["healthz", "healthz/syncloop", "pods", "stats/summary", "metrics/resource", "configz"]
+)
+def test_the_proxy_of_the_api_server_reaches_the_node(kubectl: Kubectl, path: str) -> None:
+    done = kubectl("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/{path}")
+    assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--follow",), ("--timestamps", "--tail=1")], ids=" ".join)
+def test_logs_tell_the_containers_story(kubectl: Kubectl, more: tuple[str, ...]) -> None:
+    done = kubectl("logs", POD, *more)
+    assert (done.returncode, "nginx:latest runs in name only" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("exec", POD, "--", "ls"), ("exec", "-i", POD, "--", "sh"), ("attach", POD), ("port-forward", POD, "0:80")],
+    ids=" ".join,
+)
+def test_what_needs_a_container_ends_with_a_clear_sentence(kubectl: Kubectl, words: tuple[str, ...]) -> None:
+    done = kubectl(*words)
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith(NOTHING_RUNS)
+
+
+def test_the_settings_that_are_shown_are_those_in_effect(kubectl: Kubectl) -> None:
+    shown = json.loads(kubectl("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/configz").stdout)["kubeletconfig"]
+    assert shown["authorization"]["mode"] == "Webhook"
+    assert (shown["kind"], "ca.crt" in shown["authentication"]["x509"]["clientCAFile"]) == (
+        "KubeletConfiguration",
+        True,
+    )

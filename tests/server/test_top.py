@@ -1,0 +1,154 @@
+"""Stock metrics-server asks our node: `kubectl top node` shows what /proc shows over the same seconds."""
+
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from agent.core.goduration import parse_seconds
+from agent.core.quantity import Quantity
+from tests.cluster.agent_process import AgentProcess
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.metrics_server import MetricsServer
+from tests.cluster.ports import free_ports
+from tests.cluster.process import Process
+from tests.cluster.waiting import eventually
+
+NAME = "top-node"
+TOLERANCE = 0.1
+
+
+class Sample(NamedTuple):
+    """What /proc said at a moment."""
+
+    at_seconds: float
+    cpu_seconds: float
+    memory_bytes: int
+
+
+class Recorder(threading.Thread):
+    """Keeps looking at /proc, ten times a second."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.samples: list[Sample] = []
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        while not self._stop_asked.wait(0.1):
+            self.samples.append(_look())
+
+    def stop(self) -> None:
+        self._stop_asked.set()
+        self.join()
+
+    def at(self, moment: float) -> Sample:
+        """The first sample from a moment on."""
+        return self.samples[bisect_left(self.samples, (moment,))]
+
+    def cores(self, begin: float, end: float) -> float:
+        """How many cores were busy between two moments."""
+        first, last = self.at(begin), self.at(end)
+        return (last.cpu_seconds - first.cpu_seconds) / (last.at_seconds - first.at_seconds)
+
+
+def _look() -> Sample:
+    cpu = psutil.cpu_times()
+    busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    kib = {line[0].rstrip(":"): int(line[1]) for line in lines}
+    # What a kubelet calls the working set: all that is used but the page cache that nobody looked at lately
+    used = kib["AnonPages"] + kib["Cached"] + kib["Buffers"] - kib["Inactive(file)"]
+    return Sample(time.time(), busy, used * 1024)
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+    recorder.start()
+    yield recorder
+    recorder.stop()
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, metrics_server: Path, tmp_path: Path) -> Iterator[MetricsServer]:
+    """A node of ours with a serving certificate of the cluster, one burning core, and a metrics-server."""
+    burner = Process("burner", [sys.executable, "-c", "while True: pass"], log=tmp_path / "burner.log")
+    agent = AgentProcess(*_flags(control_plane, tmp_path), log=tmp_path / "agent.log")
+    with ExitStack() as running:
+        for process in (burner, agent):
+            running.callback(process.stop)
+            process.start()
+        _approve(control_plane)
+        eventually(lambda: "Loaded serving certificate" in agent.log_text())
+        yield running.enter_context(MetricsServer(control_plane, tmp_path, binary=metrics_server))
+    control_plane.kubectl("delete", "node", NAME, "--wait=false")
+
+
+def _flags(control_plane: ControlPlane, folder: Path) -> list[str]:
+    """A node that is set up as kubeadm does it, with serverTLSBootstrap."""
+    address = next(
+        found.address
+        for name, addresses in psutil.net_if_addrs().items()
+        for found in addresses
+        if name != "lo" and found.family.name == "AF_INET"
+    )
+    flags = {
+        "kubeconfig": control_plane.node_kubeconfig(NAME),
+        "hostname-override": NAME,
+        "node-ip": address,
+        "address": address,
+        "port": free_ports(1)[0],
+        "healthz-port": 0,
+        "read-only-port": 0,
+        "cert-dir": folder / "pki",
+        "root-dir": folder / "root",
+        "client-ca-file": control_plane.ca_file,
+        "anonymous-auth": "false",
+        "authentication-token-webhook": "true",
+        "authorization-mode": "Webhook",
+        "rotate-server-certificates": "true",
+    }
+    return [f"--{flag}={value}" for flag, value in flags.items()]
+
+
+def _approve(control_plane: ControlPlane) -> None:
+    """Do as the administrator of a cluster does with the serving certificate of a node."""
+    ours = f'jsonpath={{.items[?(@.spec.username=="system:node:{NAME}")].metadata.name}}'
+    words = ("get", "csr", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving", f"--output={ours}")
+    found = eventually(lambda: control_plane.kubectl(*words).split(), within=60)
+    control_plane.kubectl("certificate", "approve", *found)
+
+
+def test_kubectl_top_agrees_with_proc_while_a_core_burns(
+    control_plane: ControlPlane, cluster: MetricsServer, recorder: Recorder
+) -> None:
+    begun = time.time()
+    metrics = eventually(lambda: _measured_since(cluster, begun), within=90, every=0.5)
+    _, cpu, _, memory, _ = control_plane.kubectl("top", "node", NAME, "--no-headers").split()
+    cores, used = Quantity.parse(cpu).millis / 1000, Quantity.parse(memory).value
+
+    end, seconds = datetime.fromisoformat(metrics["timestamp"]).timestamp(), parse_seconds(metrics["window"])
+    ends = [end + tenth / 10 for tenth in range(11)]  # it tells the end to the second
+    in_proc = [recorder.cores(moment - seconds, moment) for moment in ends]
+    print(f"cores: kubectl {cores}, /proc {min(in_proc):.3f} to {max(in_proc):.3f}")
+    assert min(in_proc) * (1 - TOLERANCE) <= cores <= max(in_proc) * (1 + TOLERANCE)
+    assert cores > 0.7
+    in_proc = [recorder.at(moment).memory_bytes for moment in ends]
+    print(f"bytes: kubectl {used}, /proc {min(in_proc)} to {max(in_proc)}")
+    assert min(in_proc) * (1 - TOLERANCE) <= used <= max(in_proc) * (1 + TOLERANCE)
+
+
+def _measured_since(cluster: MetricsServer, begun: float) -> dict[str, str] | None:
+    """What metrics-server knows, once all of it was measured under our eyes."""
+    metrics = cluster.node(NAME)
+    end = datetime.fromisoformat(metrics["timestamp"]).timestamp()
+    return metrics if end - parse_seconds(metrics["window"]) > begun + 1 and time.time() > end + 1.5 else None

@@ -1,0 +1,142 @@
+"""Each endpoint for each identity, on a real kubelet and on ours: the same status, and the same words for a no."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import pytest
+
+from tests.cluster.agent_process import AgentProcess
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.ports import free_ports
+from tests.cluster.real_kubelet import RealKubelet
+from tests.cluster.waiting import eventually
+from tests.faults.member import through
+from tests.faults.proxy import FaultProxy
+from tests.server.caller import NOBODY, Answer, Identity, bearer
+from tests.server.identities import everybody
+
+ENDPOINTS = (
+    *("GET /pods", "GET /runningpods/", "GET /stats/summary", "POST /stats/summary", "GET /configz"),
+    *("GET /healthz", "GET /healthz/ping", "GET /healthz/log", "GET /healthz/syncloop", "GET /healthz?verbose"),
+    *("GET /metrics", "GET /metrics/cadvisor", "GET /metrics/resource", "GET /metrics/probes", "GET /metrics/slis"),
+    *("GET /logs/", "GET /logs/no-such-file", "GET /logs", "GET /logs/../../etc/passwd", "GET /logs/%2e%2e/passwd"),
+    *("GET /containerLogs/ns/pod/c", "GET /containerLogs/ns/pod/c?tailLines=x", "GET /containerLogs/ns/pod"),
+    *("GET /exec/ns/pod/c", "POST /exec/ns/pod/c?command=ls&output=1", "POST /attach/ns/pod/c?output=1"),
+    *("POST /portForward/ns/pod", "POST /run/ns/pod/c?cmd=ls", "GET /run/ns/pod/c", "POST /checkpoint/ns/pod/c"),
+    *("GET /debug/pprof/cmdline", "GET /debug/pprof/nonsense", "PUT /debug/flags/v", "GET /debug/flags/v"),
+    *(
+        "GET /flagz",
+        "GET /statusz",
+        "GET /",
+        "GET /nonsense",
+        "GET //pods",
+        "POST /pods",
+        "DELETE /pods",
+        "HEAD /healthz",
+    ),
+)
+_LEAST_CELLS = 60
+
+
+class Sides(NamedTuple):
+    """The two servers, what lies between them and the API server, and who calls them."""
+
+    kubelet: int
+    ours: int
+    agent: AgentProcess
+    proxy: ExitStack
+    identities: dict[str, Identity]
+
+
+@pytest.fixture(scope="module")
+def sides(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    """A kubelet and ours, each on its own node, both set up as kubeadm sets a kubelet up."""
+    if os.geteuid() != 0:
+        pytest.skip("the real kubelet needs root")
+    folder, names = tmp_path_factory.mktemp("d"), ("door-kubelet", "door-ours")
+    with ExitStack() as stack:
+        proxy = stack.enter_context(ExitStack())
+        port = proxy.enter_context(FaultProxy(control_plane.layout.apiserver)).port
+        files = [through(port, control_plane.node_kubeconfig(name), folder / f"{name}.conf") for name in names]
+        kubelet = stack.enter_context(RealKubelet(control_plane, names[0], folder / "k", kubeconfig=files[0]))
+        ours = free_ports(1)[0]
+        agent = AgentProcess(
+            *kubelet.arguments,
+            *(f"--kubeconfig={files[1]}", f"--hostname-override={names[1]}", f"--cert-dir={folder / 'pki'}"),
+            *(f"--port={ours}", "--healthz-port=0"),
+            log=folder / "agent.log",
+        )
+        stack.callback(agent.stop)
+        agent.start()
+        found = {identity.name: identity for identity in everybody(control_plane, folder)}
+        for server in (kubelet.port, ours):
+            eventually(lambda server=server: found["system:masters"].ask(server, "GET", "/healthz").status == 200)
+        yield Sides(kubelet.port, ours, agent, proxy, found)
+    control_plane.kubectl("delete", "node", *names, "--ignore-not-found", "--wait=false")
+
+
+def told(answer: Answer) -> tuple[int, object]:
+    """What has to be the same: the status, the words of a refusal, and where else to go."""
+    words = answer.body if 400 <= answer.status < 500 or answer.status == 307 else b""
+    return answer.status, (words, answer.headers.get("Allow"), answer.headers.get("Location"))
+
+
+def asked(identity: Identity, port: int, endpoint: str) -> tuple[int, object]:
+    method, _, path = endpoint.partition(" ")
+    return told(identity.ask(port, method, path, b"2" if method == "PUT" else b""))
+
+
+WHO = (
+    *("nobody", "garbage token", "no bearer", "another CA", "expired", "not yet valid", "a server's", "no name"),
+    *("known, no rights", "system:masters", "API server", "account no-rights", "account metrics", "account stats"),
+    *("account proxy", "account get-proxy", "account pods", "account log", "account healthz", "account configz"),
+    *("account statusz", "account checkpoint"),
+)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_an_identity_gets_the_same_answers_from_both(sides: Sides, who: str) -> None:
+    identity = sides.identities[who]
+    theirs = {endpoint: asked(identity, sides.kubelet, endpoint) for endpoint in ENDPOINTS}
+    ours = {endpoint: asked(identity, sides.ours, endpoint) for endpoint in ENDPOINTS}
+    assert ours == theirs
+
+
+def test_the_table_is_large_enough_and_knows_all_kinds_of_answers(sides: Sides) -> None:
+    assert len(WHO) * len(ENDPOINTS) >= _LEAST_CELLS
+    stranger, powerless, master = (sides.identities[name] for name in ("nobody", "account no-rights", "system:masters"))
+    assert [asked(who, sides.ours, "GET /pods")[0] for who in (stranger, powerless, master)] == [401, 403, 200]
+
+
+def test_rights_that_were_asked_about_a_moment_ago_are_not_asked_about_again(
+    sides: Sides, control_plane: ControlPlane
+) -> None:
+    identity = sides.identities["account metrics"]
+    identity.ask(sides.ours, "GET", "/metrics")
+    before = reviews(control_plane)
+    assert identity.ask(sides.ours, "GET", "/metrics").status == 200
+    assert reviews(control_plane) == before
+
+
+def reviews(control_plane: ControlPlane) -> int:
+    """How often our node has asked the API server about somebody."""
+    lines = control_plane.audit_log.read_text().splitlines()
+    return sum("reviews" in line and "system:node:door-ours" in line for line in lines)
+
+
+def test_without_the_api_server_only_what_it_said_before_counts(sides: Sides) -> None:
+    """The last test of this module: the way to the API server does not come back."""
+    metrics, fresh = sides.identities["account metrics"], bearer("new", "never-seen")
+    for port in (sides.kubelet, sides.ours):
+        assert metrics.ask(port, "GET", "/metrics").status == 200
+    sides.proxy.close()
+    callers = [metrics, fresh, NOBODY, *map(sides.identities.get, ("system:masters", "API server", "expired"))]
+    endpoints = ("GET /metrics", "GET /nonsense", "PATCH /pods", "PATCH /logs/")
+    theirs, ours = (
+        {(who.name, endpoint): asked(who, port, endpoint) for who in callers if who for endpoint in endpoints}
+        for port in (sides.kubelet, sides.ours)
+    )
+    assert ours == theirs
+    assert {status for status, _ in ours.values()} == {200, 401, 404, 500}

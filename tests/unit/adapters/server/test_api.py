@@ -1,0 +1,181 @@
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent import klog
+from agent.adapters.server.api import KubeletApi
+from agent.adapters.server.counting import ServerTallies
+from agent.adapters.server.endpoints import NodeEndpoints
+from agent.adapters.server.paths import full_table, open_table
+from agent.adapters.server.sources import Sources
+from agent.core.config import Serving
+from tests.fakes import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+RUNNING = {"name": "c", "image": "nginx:1", "state": {"running": {"startedAt": "2026-01-01T10:00:00Z"}}}
+POD = {
+    "metadata": {"name": "web", "namespace": "default", "uid": "u1"},
+    "spec": {"containers": [{"name": "c"}, {"name": "early"}]},
+    "status": {"containerStatuses": [RUNNING]},
+}
+
+
+class Node:
+    """A node's API without a door before it."""
+
+    def __init__(self, folder):
+        self.clock, self.pods, self.faults, self.serving = FakeClock(), [POD], {}, Serving()
+        self.tallies = ServerTallies(self.clock)
+        self.sources = Sources(
+            configz={"kubeletconfig": {"port": 10250}},
+            flagz={"v": "0", "address": "0.0.0.0"},
+            log_directory=folder,
+            summary=self._summary,
+            metrics=self._metrics,
+            resource_metrics=self._metrics,
+            cadvisor_metrics=self._metrics,
+            probe_metrics=self._metrics,
+            pods=lambda: self.pods,
+            faults=lambda: self.faults,
+        )
+
+    async def _summary(self, only_cpu_and_memory):
+        if self.faults:
+            raise OSError("no such cgroup")
+        return {"only": only_cpu_and_memory}
+
+    async def _metrics(self):
+        return b"m 1\n"
+
+    async def ask(self, method, path, *, read_only=False, **options):
+        node = NodeEndpoints(self.sources, self.clock)
+        table = full_table(self.serving, node, self.sources, self.tallies, self.clock)
+        api = KubeletApi(open_table(node, self.sources, self.tallies) if read_only else table, tallies=self.tallies)
+        runner = web.ServerRunner(web.Server(api.answer))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.request(method, url, allow_redirects=False, **options) as response,
+            ):
+                return response.status, await response.text(), response.headers
+        finally:
+            await runner.cleanup()
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "text"),
+    [
+        ("POST /exec/default/web/c?command=ls&output=1", 500, NOTHING_RUNS),
+        ("POST /exec/default/web/u1/c?output=1", 500, NOTHING_RUNS),
+        ("POST /attach/default/web/c?output=1", 500, NOTHING_RUNS),
+        ("POST /run/default/web/c", 500, NOTHING_RUNS),
+        ("POST /portForward/default/web", 500, NOTHING_RUNS),
+        ("POST /portForward/default/web/other", 404, "pod not found"),
+        ("POST /exec/default/web/nope?output=1", 500, 'container not found ("nope")'),
+        ("POST /exec/default/nope/c?output=1", 404, "pod does not exist"),
+        ("POST /exec/default/web/c?error=1&tty=1", 400, "you must specify at least 1 of stdin, stdout, stderr"),
+        ("POST /checkpoint/default/web/c", 500, f"checkpointing of default/web/c failed ({NOTHING_RUNS})"),
+        ("POST /checkpoint/default/web/nope", 404, "container nope does not exist"),
+        ("GET /containerLogs/default/web/nope", 404, 'container "nope" not found in pod "web"'),
+        ("GET /containerLogs/default/nope/c", 404, 'pod "nope" does not exist'),
+        (
+            "GET /containerLogs/default/web/early",
+            400,
+            'container "early" in pod "web" is waiting to start: ContainerCreating',
+        ),
+    ],
+)
+async def test_what_needs_a_container_ends_at_once_and_says_why(node, request_line, status, text):
+    assert (await node.ask(*request_line.split(" ", 1)))[:2] == (status, text)
+
+
+async def test_a_container_tells_its_story(node):
+    status, text, _ = await node.ask("GET", "/containerLogs/default/web/c?tailLines=1")
+    assert status == 200
+    assert "nginx:1 runs in name only" in text
+
+
+async def test_pods_are_listed(node):
+    assert '"name":"web"' in (await node.ask("GET", "/pods"))[1]
+    node.pods = []
+    empty = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}\n'
+    assert (await node.ask("GET", "/pods"))[1] == empty
+    assert (await node.ask("GET", "/runningpods/"))[1] == empty
+
+
+async def test_the_summary_is_asked_for_what_the_query_says(node):
+    assert (await node.ask("GET", "/stats/summary?only_cpu_and_memory=true"))[1] == '{\n "only": true\n}'
+    assert (await node.ask("POST", "/stats/summary"))[1] == '{\n "only": false\n}'
+
+
+async def test_a_source_that_fails_is_an_internal_error_and_the_loops_turn_healthz_red(node):
+    node.faults = {"lease": "not renewed for 50 s"}
+    assert (await node.ask("GET", "/stats/summary"))[:2] == (500, "Internal Error: no such cgroup")
+    status, text, _ = await node.ask("GET", "/healthz")
+    assert (status, "[-]syncloop failed: reason withheld" in text) == (500, True)
+    assert 'kubernetes_healthcheck{name="syncloop",type="healthz"} 0' in (await node.ask("GET", "/metrics/slis"))[1]
+
+
+@pytest.mark.parametrize(
+    ("switched_off", "request_line", "text"),
+    [
+        ({"debugging_handlers": False}, "GET /logs/", "Debug endpoints are disabled.\n"),
+        ({"debugging_handlers": False}, "POST /exec/a/b/c", "Debug endpoints are disabled.\n"),
+        ({"debugging_handlers": False}, "GET /debug/pprof/cmdline", "Debug endpoints are disabled.\n"),
+        ({"system_logs": False}, "GET /logs/", "logs endpoint is disabled.\n"),
+        ({"profiling": False}, "GET /debug/pprof/cmdline", "profiling endpoint is disabled.\n"),
+        ({"debug_flags": False}, "PUT /debug/flags/v", "flags endpoint is disabled.\n"),
+    ],
+)
+async def test_what_is_switched_off_says_so(node, switched_off, request_line, text):
+    node.serving = Serving(**switched_off)
+    assert (await node.ask(*request_line.split(" ", 1)))[:2] == (405, text)
+
+
+async def test_the_read_only_port_has_no_settings_and_nothing_to_debug(node):
+    assert (await node.ask("GET", "/metrics", read_only=True))[:2] == (200, "m 1\n")
+    assert (await node.ask("GET", "/configz", read_only=True))[:2] == (404, "404 page not found\n")
+    assert (await node.ask("GET", "/logs/", read_only=True))[:2] == (405, "Debug endpoints are disabled.\n")
+
+
+async def test_verbosity_can_be_put_and_nonsense_is_refused(node):
+    klog.set_up(0)
+    status, text, _ = await node.ask("PUT", "/debug/flags/v", data=b"4")
+    assert (status, text) == (200, "successfully set klog.logging.verbosity to 4\n")
+    assert klog.logging.getLogger("agent").level == klog.V4
+    klog.set_up(0)
+    status, text, _ = await node.ask("PUT", "/debug/flags/v", data=b"99999999999")
+    assert (status, text) == (400, 'strconv.ParseUint: parsing "99999999999": value out of range\n')
+
+
+async def test_requests_are_counted_in_a_kubelets_buckets(node):
+    for path in ("/metrics/resource", "/metrics/nope", "/debug/pprof/cmdline", "/nonsense"):
+        await node.ask("GET", path)
+    counted = {tuple(sample.labels.values()): sample.value for sample in node.tallies.families()[0].samples}
+    assert counted == {
+        ("GET", "metrics/resource", "readonly", "false"): 1,
+        ("GET", "other", "readonly", "false"): 2,
+        ("GET", "debug", "readonly", "true"): 1,
+    }
+
+
+async def test_a_redirect_keeps_the_query(node):
+    status, text, headers = await node.ask("GET", "/logs?a=1")
+    assert (status, headers["Location"]) == (307, "/logs/?a=1")
+    assert text == '<a href="/logs/?a=1">Temporary Redirect</a>.\n\n'
+
+
+async def test_tasks_can_be_looked_at(node):
+    assert "task " in (await node.ask("GET", "/debug/pprof/goroutine"))[1]

@@ -1,0 +1,170 @@
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from agent.adapters.server.gate import Caller, Denial, Gate
+from agent.core.config import Serving
+from agent.ports import Unavailable
+from tests.cluster.pairs import client_pair
+from tests.fakes import FakeClock, settle
+
+pytestmark = pytest.mark.anyio
+
+UNAUTHORIZED = Denial(401, "Unauthorized")
+STRICT = Serving(anonymous=False, token_reviews=True, access_reviews=True, client_ca_file="/ca.crt")
+
+
+class FakeReviews:
+    """An API server that knows some tokens and some rights, and counts how often it is asked."""
+
+    def __init__(self):
+        self.tokens, self.rights, self.asked = {}, set(), []
+        self.away = 0  # how many of the next questions get no answer
+
+    async def token(self, token):
+        self._ask("token")
+        name = self.tokens.get(token)
+        return {"authenticated": True, "user": {"username": name}} if name else {"authenticated": False}
+
+    async def access(self, question):
+        self._ask(question["resourceAttributes"]["subresource"])
+        attributes = question["resourceAttributes"]
+        return {"allowed": (question["user"], attributes["verb"], attributes["subresource"]) in self.rights}
+
+    def _ask(self, what):
+        self.asked.append(what)
+        if self.away:
+            self.away -= 1
+            raise Unavailable("connection refused")
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def reviews():
+    found = FakeReviews()
+    found.tokens = {"t": "jane"}
+    found.rights = {("jane", "get", "metrics"), ("jane", "get", "proxy")}
+    return found
+
+
+def gate(reviews, clock, serving=STRICT):
+    return Gate(serving=serving, node_name="n1", reviews=reviews, clock=clock)
+
+
+def bearer(token="t"):  # noqa: S107
+    return Caller(authorization=f"Bearer {token}")
+
+
+async def test_who_shows_nothing_is_unauthorized_or_anonymous(reviews, clock):
+    assert await gate(reviews, clock).denial(Caller(), "GET", "/metrics") == UNAUTHORIZED
+    reviews.rights.add(("system:anonymous", "get", "metrics"))
+    relaxed = Serving(anonymous=True, access_reviews=True)
+    assert await gate(reviews, clock, relaxed).denial(Caller(), "GET", "/metrics") is None
+
+
+async def test_a_bad_token_is_not_taken_for_anonymous(reviews, clock):
+    serving = Serving(anonymous=True, token_reviews=True)
+    assert await gate(reviews, clock, serving).denial(bearer("nonsense"), "GET", "/pods") == UNAUTHORIZED
+
+
+async def test_where_tokens_are_not_reviewed_they_mean_nothing(reviews, clock):
+    assert await gate(reviews, clock, Serving(anonymous=True)).denial(bearer("nonsense"), "GET", "/pods") is None
+    assert reviews.asked == []
+
+
+async def test_the_first_subresource_that_is_allowed_is_enough(reviews, clock):
+    assert await gate(reviews, clock).denial(bearer(), "GET", "/pods") is None
+    assert reviews.asked == ["token", "pods", "proxy"]
+
+
+async def test_a_no_names_all_that_was_tried(reviews, clock):
+    reviews.rights = set()
+    words = "Forbidden (user=jane, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"
+    assert await gate(reviews, clock).denial(bearer(), "GET", "/pods") == Denial(403, words)
+
+
+async def test_answers_are_remembered_for_their_time_a_yes_longer_than_a_no(reviews, clock):
+    door = gate(reviews, clock)
+    for _ in range(3):
+        assert await door.denial(bearer(), "GET", "/metrics") is None
+        assert (await door.denial(bearer(), "GET", "/stats/")).status == 403
+    assert reviews.asked == ["token", "metrics", "stats"]
+    clock.elapsed = 31  # the no is forgotten
+    await door.denial(bearer(), "GET", "/metrics")
+    await door.denial(bearer(), "GET", "/stats/")
+    assert reviews.asked[3:] == ["stats"]
+    clock.elapsed = 121  # the token, too
+    await door.denial(bearer(), "GET", "/metrics")
+    assert reviews.asked[4:] == ["token"]
+    clock.elapsed = 301
+    await door.denial(bearer(), "GET", "/metrics")
+    assert reviews.asked[5:] == ["token", "metrics"]
+
+
+async def test_unknown_tokens_are_remembered_too_but_failures_are_not(reviews, clock):
+    door = gate(reviews, clock)
+    for _ in range(2):
+        assert await door.denial(bearer("x"), "GET", "/metrics") == UNAUTHORIZED
+    assert reviews.asked == ["token"]
+    reviews.away = 2
+    asked = asyncio.create_task(door.denial(bearer(), "GET", "/metrics"))
+    await clock.advance(1)
+    assert await asked == UNAUTHORIZED
+    assert await door.denial(bearer(), "GET", "/metrics") is None
+
+
+async def test_a_review_that_fails_is_asked_once_more(reviews, clock):
+    reviews.away = 1
+    asked = asyncio.create_task(gate(reviews, clock).denial(bearer(), "GET", "/metrics"))
+    await clock.advance(1)
+    assert await asked is None
+
+
+async def test_without_the_api_server_what_it_said_before_counts_and_nothing_else(reviews, clock):
+    door = gate(reviews, clock)
+    assert await door.denial(bearer(), "GET", "/metrics") is None
+    reviews.away = 100
+    assert await door.denial(bearer(), "GET", "/metrics") is None
+    asked = asyncio.create_task(door.denial(bearer(), "GET", "/logs/"))
+    await clock.advance(1)
+    words = "Authorization error (user=jane, verb=get, resource=nodes, subresource=log)"
+    assert await asked == Denial(500, words)
+
+
+async def test_few_reviews_are_asked_for_at_once(reviews, clock):
+    answer, under_way = asyncio.Event(), 0
+
+    async def token(_):
+        nonlocal under_way
+        under_way += 1
+        await answer.wait()
+        return {"authenticated": False}
+
+    reviews.token = token
+    door = gate(reviews, clock)
+    tasks = [asyncio.create_task(door.denial(bearer(str(number)), "GET", "/pods")) for number in range(50)]
+    await settle()
+    assert under_way == 8
+    answer.set()
+    assert set(await asyncio.gather(*tasks)) == {UNAUTHORIZED}
+
+
+async def test_a_trusted_certificate_is_a_user_as_long_as_it_is_valid(reviews, clock):
+    reviews.rights.add(("jane", "get", "log"))
+    door, pair = gate(reviews, clock), client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(hours=1))
+    trusted = Caller(certificate=pair.der, is_trusted=True)
+    assert await door.denial(trusted, "GET", "/logs/") is None
+    assert await door.denial(trusted._replace(is_trusted=False), "GET", "/logs/") == UNAUTHORIZED
+    clock.elapsed = 3700
+    assert await door.denial(trusted, "GET", "/logs/") == UNAUTHORIZED
+
+
+async def test_a_certificate_that_is_no_good_leaves_it_to_the_token(reviews, clock):
+    pair = client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(hours=1))
+    both = Caller(certificate=pair.der, is_trusted=False, authorization="Bearer t")
+    assert await gate(reviews, clock).denial(both, "GET", "/metrics") is None

@@ -1,0 +1,138 @@
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from agent.adapters.server import listener as module
+from agent.adapters.server.entrance import listen
+from agent.adapters.server.listener import Listener
+from agent.ports import StartError
+from tests.fakes import FakeClock, running
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: n\r\n\r\n"
+
+
+class Door:
+    """A listener on a port of its own, whose handler waits until it may answer."""
+
+    def __init__(self):
+        self.clock, self.may_answer = FakeClock(), asyncio.Event()
+        self.may_answer.set()
+        self.writers = []
+        self.socket = listen("127.0.0.1", 0, flag="--port")
+        self.port = self.socket.getsockname()[1]
+        self.listener = Listener(self.socket, self._answer, clock=self.clock)
+
+    async def _answer(self, _):
+        await self.may_answer.wait()
+        return web.Response(text="here")
+
+    async def come(self, said=b"", source="127.0.0.1"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
+        self.writers.append(writer)
+        writer.write(said)
+        await asyncio.sleep(0.05)  # the one wait for the kernel
+        return reader, writer
+
+
+@pytest.fixture
+async def door():
+    found = Door()
+    async with running(found.listener):
+        yield found
+    await found.listener.close()
+    for writer in found.writers:
+        writer.close()
+
+
+async def head(reader):
+    async with asyncio.timeout(5):
+        return (await reader.read(500)).decode()
+
+
+async def test_requests_are_answered_without_the_librarys_name(door):
+    reader, _ = await door.come(REQUEST)
+    answer = await head(reader)
+    assert answer.startswith("HTTP/1.1 200 OK")
+    assert "Server: fake-kubelet" in answer
+    assert "aiohttp" not in answer
+
+
+async def test_what_is_no_http_is_refused_in_gos_words(door, caplog):
+    reader, _ = await door.come(b"NONSENSE\r\n\r\n")
+    answer = await head(reader)
+    assert answer.startswith("HTTP/1.0 400 Bad Request")
+    assert answer.endswith("400 Bad Request")
+    assert not caplog.records
+
+
+async def test_a_header_that_does_not_end_is_not_waited_for(door):
+    reader, _ = await door.come(b"GET / HTTP/1.1\r\nHost: ")
+    await door.clock.advance(15)
+    assert not reader.at_eof()
+    await door.clock.advance(11)
+    assert await head(reader) == ""
+
+
+async def test_between_requests_a_client_may_be_silent_for_as_long_as_a_kubelet_lets_it(door):
+    reader, writer = await door.come(REQUEST)
+    await head(reader)
+    await door.clock.advance(60)
+    writer.write(REQUEST)
+    assert "here" in await head(reader)
+    await door.clock.advance(100)
+    assert await head(reader) == ""
+
+
+async def test_who_is_being_answered_is_not_sent_away(door):
+    door.may_answer.clear()
+    reader, _ = await door.come(REQUEST)
+    await door.clock.advance(3600)
+    door.listener.dismiss()
+    door.may_answer.set()
+    assert "here" in await head(reader)
+
+
+async def test_a_crowd_from_one_address_keeps_nobody_else_out(door, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 4)
+    crowd = [await door.come() for _ in range(4)]
+    honest, writer = await door.come(source="127.0.0.2")
+    more = await door.come()
+    writer.write(REQUEST)
+    assert "here" in await head(honest)
+    gone = [await head(reader) == "" for reader, _ in crowd[:2]]
+    assert gone == [True, True]
+    assert not more[0].at_eof()
+
+
+async def test_when_all_are_busy_a_new_one_is_refused(door, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 2)
+    door.may_answer.clear()
+    busy = [await door.come(REQUEST) for _ in range(2)]
+    refused, _ = await door.come()
+    assert await head(refused) == ""
+    door.may_answer.set()
+    assert all(["here" in await head(reader) for reader, _ in busy])
+
+
+async def test_new_certificates_end_the_connections_that_nobody_uses(door):
+    reader, _ = await door.come(REQUEST)
+    await head(reader)
+    door.listener.dismiss()
+    assert await head(reader) == ""
+
+
+async def test_a_port_that_is_taken_is_told_with_the_flag_that_chooses_another(door):
+    with pytest.raises(StartError, match=r"cannot listen on 127\.0\.0\.1:.*another kubelet.*--port"):
+        listen("127.0.0.1", door.port, flag="--port")
+
+
+async def test_an_address_of_no_family_in_particular_serves_both():
+    socket = listen("0.0.0.0", 0, flag="--port")
+    port = socket.getsockname()[1]
+    for address in ("127.0.0.1", "::1"):
+        _, writer = await asyncio.open_connection(address, port)
+        writer.close()
+    socket.close()

@@ -1,0 +1,66 @@
+import base64
+import hashlib
+import re
+
+from agent.adapters.server.page import Page
+from agent.core.portrait import Condition, Gauged, Portrait, Renewal, Setting, Share, Trouble
+
+EVIL = "<script>alert('x')</script>\" onload=\"x"
+NODE = Portrait(
+    node_name="n1",
+    version="v1.36.3",
+    node={},
+    conditions=[Condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", False, [])],
+    renewals=[Renewal(20.0, "ok"), Renewal(10.0, "failed"), Renewal(1.0, "late")],
+    lease_age_seconds=1.0,
+)
+
+
+def test_it_says_in_words_what_it_shows_in_colours():
+    html = Page().html(NODE)
+    assert '<span id="state" class="pill good">Ready</span>' in html
+    assert html.count('<rect class="beat-') == 3
+    assert "renewals of the last 10 minutes: 1 renewed in time, 1 renewed late, 1 failed" in html
+    assert "<title>10 s ago: failed</title>" in html
+    assert "no renewal was missed" in html
+    assert "<title>n1 · Ready</title>" in html
+
+
+def test_what_is_wrong_comes_first():
+    html = Page().html(Portrait(node_name="n1", node={}, faults={"lease": "no success for 41s"}))
+    assert 'class="pill bad">unhealthy<' in html
+    assert html.index("no success for 41s") < html.index("Heartbeat</h2>")
+
+
+def test_nothing_that_others_wrote_becomes_markup():
+    html = Page([Setting(EVIL, EVIL, EVIL)]).html(
+        Portrait(
+            node_name=EVIL,
+            version=EVIL,
+            node={},
+            conditions=[Condition(EVIL, EVIL, EVIL, EVIL, True, [Gauged(EVIL, EVIL, 0.5, EVIL, 0.1, True)])],
+            shares=[Share(EVIL, EVIL, EVIL, 0.5)],
+            faults={EVIL: EVIL},
+            last_trouble=Trouble(3.0, EVIL, EVIL),
+        )
+    )
+    assert html.count("<script>") == 1
+    assert 'onload="' not in html
+    assert "alert(&#x27;x&#x27;)" in html
+
+
+def test_a_placeholder_in_what_others_wrote_stays_one():
+    assert "&lt;!--settings--&gt;" in Page().html(Portrait(node_name="<!--settings-->"))
+
+
+def test_only_its_own_style_and_script_are_allowed_and_nothing_from_outside():
+    page = Page([Setting("maxPods", "7", "--max-pods")])
+    html, policy = page.html(NODE), page.headers()["Content-Security-Policy"]
+    for tag in ("style", "script"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert " style=" not in html  # the policy would ignore it
+    assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", html)
+    assert "<tr><td>maxPods</td><td>7</td><td>--max-pods</td></tr>" in html
