@@ -2,12 +2,14 @@
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from agent.core.csr import Template, rotation_deadline, satisfies
+from agent.core.tally import Family
 from agent.core.x509 import Certificate
 from agent.klog import V2
+from agent.loops.renewals import CLIENT, Renewals
 from agent.loops.retry import renewing_certificate
 from agent.loops.signing import Signing
 from agent.loops.weather import Weather
@@ -48,10 +50,12 @@ class CertificateLoop:
         rand: Rand = random.random,
         on_new: Callable[[], None] = lambda: None,
         at_once: bool = False,
+        kind: str = CLIENT,
     ) -> None:
         self._template, self._store, self._desk, self._keys = template, store, desk, keys
         self._clock, self._weather, self._rand, self._on_new = clock, weather, rand, on_new
         self._signing = Signing(keys=keys, clock=clock)
+        self._renewals = Renewals(kind)
         self._at_once = at_once  # what is there is not meant to last
         self.certificate: Certificate | None = None
         self.is_server_responsive = False
@@ -82,10 +86,15 @@ class CertificateLoop:
                 within_seconds=_PATIENCE_SECONDS,
                 still_wanted=lambda: self._template() == template,
             )
-        self.certificate = await self._store.update(pem, prepared.key_pem)
+        previous, self.certificate = self.certificate, await self._store.update(pem, prepared.key_pem)
+        self._renewals.succeeded(previous, self._clock.now())
         self.is_server_responsive, self._at_once = True, False
         log.info("Certificate obtained", {"signer": template.signer, "expires": self.certificate.not_after.isoformat()})
         self._on_new()
+
+    def families(self) -> Iterator[Family]:
+        """How the renewals went, as metrics."""
+        return self._renewals.families(self.certificate, self._clock.now())
 
     async def _renew(self) -> None:
         async for attempt in renewing_certificate(self._weather, self._failed):
@@ -111,6 +120,7 @@ class CertificateLoop:
         return self.certificate is not None and (template is None or satisfies(self.certificate, template))
 
     def _failed(self, error: ApiError, interval_seconds: float) -> None:
+        self._renewals.failed()
         if not isinstance(error, NotSigned):
             # client-go: these answers come from an API server that is well
             self.is_server_responsive = isinstance(error, Unauthorized | Forbidden | NotFound)

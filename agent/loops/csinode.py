@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
+from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.readiness import Readiness
 from agent.loops.retry import registering
@@ -27,23 +28,27 @@ class CSINodeLoop:
         readiness: Readiness,
         membership: Membership,
         weather: Weather,
+        beat: Beat = UNHEARD,
     ) -> None:
         self._name = node_name
         self._csinodes = csinodes
         self._readiness = readiness
         self._membership = membership
         self._weather = weather
+        self._beat = beat
 
     async def run(self) -> None:
         """Wait for a Node, then try until its CSINode is there; and again for the next Node."""
         while True:
             self._readiness.block(_SUBJECT, "CSINode is not yet initialized")
+            self._beat.settled()
             uid = await self._membership.other_than(None)
             async for attempt in registering(self._weather, self._failed):
                 with attempt:
                     await self.sync()
             if uid == self._membership.uid:
                 self._readiness.clear(_SUBJECT)
+                self._beat.settled()
                 await self._membership.other_than(uid)
 
     async def sync(self) -> None:
@@ -66,4 +71,5 @@ class CSINodeLoop:
             return None
 
     def _failed(self, error: ApiError, _: float) -> None:
+        self._beat.failed(error)
         log.error("Failed to initialize CSINode", {"err": error, "node": self._name})

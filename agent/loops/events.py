@@ -4,8 +4,9 @@ import asyncio
 import logging
 
 from agent.core.correlation import Correlated, Correlator
-from agent.core.events import NodeEvent, event_object
+from agent.core.events import Happening, event_object
 from agent.core.model import Object
+from agent.core.tally import Counter
 from agent.klog import V2
 from agent.loops.retry import delivering_event
 from agent.loops.weather import Weather
@@ -19,7 +20,9 @@ _QUEUE_LENGTH = 1000  # as client-go's broadcaster: what does not fit is dropped
 class EventLoop:
     """A recorder for the node's events, and the task that sends them."""
 
-    def __init__(self, *, node_name: str, events: EventApi, weather: Weather, clock: Clock) -> None:
+    def __init__(
+        self, *, node_name: str, events: EventApi, weather: Weather, clock: Clock, outcomes: Counter | None = None
+    ) -> None:
         self._name = node_name
         self._events = events
         self._weather = weather
@@ -27,14 +30,18 @@ class EventLoop:
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
         self._recorded = 0
+        self.outcomes = outcomes or Counter(
+            "fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",)
+        )
 
-    def record(self, event: NodeEvent) -> None:
-        """Queue an event; never waits."""
+    def record(self, event: Happening, about: Object | None = None) -> None:
+        """Queue an event about an object, or about the Node where none is given; never waits."""
         log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
         self._recorded += 1
         try:
-            self._queue.put_nowait(event_object(self._name, event, self._clock.now(), self._recorded))
+            self._queue.put_nowait(event_object(self._name, event, self._clock.now(), self._recorded, about=about))
         except asyncio.QueueFull:
+            self.outcomes.add("dropped")
             log.error("Unable to write event, queue is full", {"event": event.reason})
 
     async def run(self) -> None:
@@ -56,12 +63,15 @@ class EventLoop:
                 with attempt:
                     await self._send(correlated)
         except ApiError as error:
+            self.outcomes.add("dropped")
             log.error("Unable to write event", {"err": error, "event": correlated.event["reason"]})
+        else:
+            self.outcomes.add("sent")
 
     async def _send(self, correlated: Correlated) -> None:
         if correlated.patch:
             try:
-                await self._events.patch(correlated.event["metadata"]["name"], correlated.patch)
+                await self._events.patch(correlated.event, correlated.patch)
             except NotFound:
                 log.debug("Event to repeat has expired", {"event": correlated.event["reason"]})
             else:

@@ -9,6 +9,7 @@ from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
 from agent.core.schedule import jittered
+from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.retry import ensuring_lease, five_tries
 from agent.loops.weather import Weather
@@ -31,6 +32,7 @@ class LeaseLoop:
         membership: Membership,
         weather: Weather,
         clock: Clock,
+        beat: Beat = UNHEARD,
         rand: Rand = random.random,
     ) -> None:
         self._name = config.node_name
@@ -41,6 +43,7 @@ class LeaseLoop:
         self._membership = membership
         self._weather = weather
         self._clock = clock
+        self._beat = beat
         self._rand = rand
         self._latest: Object | None = None
         self._served_uid: str | None = None  # the Node at the time of the last try
@@ -50,7 +53,9 @@ class LeaseLoop:
         """Renew forever; cancellation is the only way out."""
         while True:
             self._served_uid = self._membership.uid
-            if not self._membership.is_gone:  # a lease of nobody would only be collected
+            if self._membership.is_gone:
+                self._beat.settled()  # a lease of nobody would only be collected
+            else:
                 await self.sync()
             await self._pause(jittered(self._period_seconds, _JITTER, self._rand()))
 
@@ -69,23 +74,25 @@ class LeaseLoop:
 
     async def sync(self) -> None:
         """Renew once; a failure is logged and left to the next tick."""
+        began = self._clock.monotonic()
         if self._latest is not None:
             try:
                 self._latest = await self._renew(self._latest)
             except ApiError as error:
                 log.info("failed to update lease using latest lease, fallback to ensure lease", {"err": error})
             else:
-                self._got_through()
+                self._got_through(began)
                 return
         self._latest, created = await self._ensure()
         if self._latest is None:
+            self._beat.settled()  # there is no Node to be alive
             return
         try:
             self._latest = self._latest if created else await self._renew(self._latest)
         except ApiError as error:
             log.error("Will retry updating lease", {"err": error, "interval": format_seconds(self._period_seconds)})
         else:
-            self._got_through()
+            self._got_through(began)
 
     async def _renew(self, lease: Object) -> Object:
         """Write without reading first, up to five times; after a conflict, from a fresh copy."""
@@ -142,17 +149,20 @@ class LeaseLoop:
         self._membership.seen(uid)
         return uid
 
-    def _got_through(self) -> None:
+    def _got_through(self, began_seconds: float) -> None:
+        self._beat.ok(self._clock.monotonic() - began_seconds)
         if self._fails:
             self._fails = False
             self._weather.improved()
 
     def _update_failed(self, error: ApiError, _: float) -> None:
         self._fails = True
+        self._beat.failed(error)
         log.error("Failed to update lease", {"err": error})
 
     def _ensure_failed(self, error: ApiError, interval_seconds: float) -> None:
         self._fails = True
+        self._beat.failed(error)
         log.error(
             "Failed to ensure lease exists, will retry",
             {"err": error, "interval": format_seconds(interval_seconds)},

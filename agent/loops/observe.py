@@ -1,9 +1,10 @@
 """From the host to facts: what a status depends on, and whether there is something new to tell."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agent.core.config import Config
-from agent.core.eviction import NO_PRESSURE, observe, pressure
+from agent.core.eviction import NO_PRESSURE, Observation, Threshold, observe, pressure
 from agent.core.facts import Facts
 from agent.core.model import HostSnapshot, Object
 from agent.loops.readiness import Readiness
@@ -20,6 +21,21 @@ class Observer:
         self._clock = clock
         self._pressure = NO_PRESSURE
         self._seen: HostSnapshot | None = None
+
+    @property
+    def pressure(self) -> frozenset[str]:
+        """The pressure conditions that hold."""
+        return self._pressure.conditions
+
+    @property
+    def met(self) -> frozenset[Threshold]:
+        """The thresholds that were crossed at the last look."""
+        return self._pressure.met
+
+    @property
+    def signals(self) -> Mapping[str, Observation]:
+        """What was left of the host's resources at the last look."""
+        return observe(self._seen) if self._seen else {}
 
     async def look(self) -> bool:
         """Glance at the host; whether its pressure conditions or its size differ from the last look."""

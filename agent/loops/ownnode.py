@@ -1,5 +1,6 @@
 """Our Node as the watch last showed it."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from agent.core.conditions import find_condition
@@ -12,6 +13,7 @@ class OwnNode:
 
     def __init__(self, *, membership: Membership, wake: Callable[[], None] = lambda: None) -> None:
         self.node: Object | None = None
+        self.news = asyncio.Event()  # set, and another one there, when the Node changes
         self.is_known = False  # whether the API server was ever asked: before that, no Node means nothing
         self._membership = membership
         self._wake = wake
@@ -22,14 +24,16 @@ class OwnNode:
         if objects:
             self.node = None  # a list is the truth, whatever versions were told before
             self.put(objects[0])
-        elif self.node is None or not _is_newer(_version(self.node), version):
+        elif self.node is None or not is_newer(_version(self.node), version):
             self.forget()
 
     def put(self, node: Object) -> None:
         """The Node as the API server has it; an older state than the one known is no news."""
-        if self.node and _uid(self.node) == _uid(node) and _is_newer(_version(self.node), _version(node)):
+        if self.node and _uid(self.node) == _uid(node) and is_newer(_version(self.node), _version(node)):
             return
         self.node = node
+        self.news.set()
+        self.news = asyncio.Event()
         self._membership.seen(_uid(node))
         ready = find_condition(node.get("status", {}), "Ready")
         if ready and ready["status"] == "Unknown":
@@ -56,6 +60,6 @@ def _version(node: Object) -> str:
     return version
 
 
-def _is_newer(left: str, right: str) -> bool:
+def is_newer(left: str, right: str) -> bool:
     """Versions are numbers that grow; where they are not, nothing is known."""
     return left.isdecimal() and right.isdecimal() and int(left) > int(right)

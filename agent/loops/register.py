@@ -5,10 +5,12 @@ import logging
 from agent.core.events import reboot_events, status_events
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
+from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.retry import registering
+from agent.loops.startup import Startup
 from agent.loops.weather import Weather
 from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, Recorder
 
@@ -28,6 +30,8 @@ class Registrar:
         own: OwnNode,
         membership: Membership,
         weather: Weather,
+        beat: Beat = UNHEARD,
+        startup: Startup | None = None,
     ) -> None:
         self._name = node_name
         self._nodes = nodes
@@ -36,6 +40,8 @@ class Registrar:
         self._own = own
         self._membership = membership
         self._weather = weather
+        self._beat = beat
+        self._startup = startup
 
     async def register(self) -> None:
         """Try without end until the Node is there; nothing to do where it is."""
@@ -51,6 +57,8 @@ class Registrar:
         facts = await self._observer.facts({})
         node, desired = new_node(facts)
         log.info("Attempting to register node", {"node": self._name})
+        if self._startup:
+            self._startup.attempted()
         if desired.errors:
             log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
         try:
@@ -65,6 +73,8 @@ class Registrar:
         for event in status_events(self._name, {}, node["status"]):
             self._events.record(event)
         log.info("Successfully registered node", {"node": self._name})
+        if self._startup:
+            self._startup.registered()
         return created
 
     async def _existing(self, refusal: ApiError) -> Object:
@@ -81,4 +91,5 @@ class Registrar:
         return await self._nodes.patch_status(self._name, patch) if patch else existing
 
     def _failed(self, error: ApiError, _: float) -> None:
+        self._beat.failed(f"unable to register: {error}")
         log.error("Unable to register node with API server", {"err": error, "node": self._name})

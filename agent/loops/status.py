@@ -3,6 +3,7 @@
 import logging
 import random
 
+from agent.core.conditions import is_ready
 from agent.core.config import Config
 from agent.core.events import schedulable_events, status_events
 from agent.core.model import Object
@@ -10,12 +11,15 @@ from agent.core.node import with_own_metadata
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
+from agent.core.tally import Counter
+from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
 from agent.loops.register import Registrar
 from agent.loops.retry import five_tries
+from agent.loops.startup import Startup
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
 
@@ -40,6 +44,8 @@ class StatusLoop:
         weather: Weather,
         events: Recorder,
         clock: Clock,
+        beat: Beat = UNHEARD,
+        startup: Startup | None = None,
         rand: Rand = random.random,
     ) -> None:
         self._config = config
@@ -53,11 +59,18 @@ class StatusLoop:
         self._weather = weather
         self._events = events
         self._clock = clock
+        self._beat = beat
+        self._startup = startup
         self._rand = rand
         self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
         self._pod_cidrs: list[str] = []
         self._cordoned = False
         self._fails = False
+        self.reports = Counter(
+            "fake_kubelet_status_reports_total",
+            "Status reports that were sent, skipped because nothing was to be told, or failed.",
+            ("outcome", "reason"),
+        )
 
     async def run(self) -> None:
         """Register, then report forever; a change of readiness does not wait for the next tick."""
@@ -72,6 +85,7 @@ class StatusLoop:
         self._membership.check()
         if self._config.registration.register_node:
             await self._registrar.register()
+        began = self._clock.monotonic()
         try:
             async for attempt in five_tries(self._weather, self._failed):
                 with attempt:
@@ -79,7 +93,10 @@ class StatusLoop:
                         return  # deleted meanwhile, which has woken us already
                     await self._update(first=attempt.retry_state.attempt_number == 1)
         except ApiError:
+            self.reports.add("failed", "error")
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
+        else:
+            self._beat.ok(self._clock.monotonic() - began)
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
@@ -109,6 +126,11 @@ class StatusLoop:
         if changed or self._schedule.due(now_seconds):
             self._got_through(await self._nodes.patch_status(self._name, patch))
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
+            self.reports.add("sent", "changed" if changed else "due")
+        else:
+            self.reports.add("skipped", "unchanged")
+        if self._startup and is_ready(desired.status):
+            self._startup.ready()
         self._tell(node, desired.status)
 
     def _tell(self, node: Object, status: Object) -> None:
@@ -136,4 +158,8 @@ class StatusLoop:
 
     def _failed(self, error: ApiError, _: float) -> None:
         self._fails = True
+        if isinstance(error, NotFound):
+            self._beat.settled()  # there is no Node to tell about; to register it is another matter
+        else:
+            self._beat.failed(error)
         log.error("Error updating node status, will retry", {"err": error})

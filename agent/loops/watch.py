@@ -6,7 +6,9 @@ from contextlib import aclosing
 from typing import Protocol
 
 from agent.core.model import Object
-from agent.loops.retry import watching
+from agent.core.tally import Counter
+from agent.loops.beat import UNHEARD, Beat
+from agent.loops.retry import following, watching
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Change, Clock, Expired, Unavailable, WatchApi
 
@@ -33,19 +35,34 @@ class Copy(Protocol):
 class WatchLoop:
     """Lists and watches one selection of objects, as client-go's reflector does."""
 
-    def __init__(self, *, kind: str, source: WatchApi, copy: Copy, clock: Clock, weather: Weather) -> None:
+    def __init__(
+        self,
+        *,
+        kind: str,
+        source: WatchApi,
+        copy: Copy,
+        clock: Clock,
+        weather: Weather,
+        is_scout: bool = True,
+        beat: Beat = UNHEARD,
+    ) -> None:
         self._kind = kind
+        self._retrying = watching if is_scout else following
         self._source = source
         self._copy = copy
         self._clock = clock
         self._weather = weather
+        self._beat = beat
         self._version: str | None = None
         self._fails = False
+        self.restarts = Counter(
+            "fake_kubelet_watch_restarts_total", "Watches that failed and were opened again.", ("type",)
+        )
 
     async def run(self) -> None:
         """Follow forever; each round ends with a watch that was good for a while."""
         while True:
-            async for attempt in watching(self._weather, self._failed):
+            async for attempt in self._retrying(self._weather, self._failed):
                 with attempt:
                     await self.sync()
 
@@ -81,6 +98,7 @@ class WatchLoop:
     def _apply(self, change: Change) -> None:
         match change.kind:
             case "OPENED":
+                self._beat.settled()
                 self._got_through()
                 return
             case "ADDED" | "MODIFIED":
@@ -96,4 +114,6 @@ class WatchLoop:
 
     def _failed(self, error: ApiError, _: float) -> None:
         self._fails = True
+        self._beat.failed(error)
+        self.restarts.add(self._kind)
         log.error("Failed to watch", {"err": error, "type": self._kind})

@@ -1,0 +1,32 @@
+import pytest
+
+from agent.core.config import Eviction
+from agent.core.eviction import parse_thresholds
+from tests.fakes import running
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_portrait_shows_what_the_loops_know(make_node, clock):
+    node = make_node(eviction=Eviction(hard=parse_thresholds({"memory.available": "1Gi"})))
+    node.start()
+    before = node.portrait()
+    assert (before.node_name, before.node, before.conditions, before.lease_age_seconds) == ("n1", None, [], None)
+    async with running(*dict.fromkeys((*node.loops, *node.lasting))):
+        await clock.advance(12)
+        seen = node.portrait()
+    conditions = {condition.kind: condition for condition in seen.conditions}
+    assert conditions["Ready"].status == "True"
+    assert conditions["MemoryPressure"].signals[0][:4] == ("memory.available", "6.0 GiB of 8.0 GiB", 0.75, "1.0 GiB")
+    assert [share.resource for share in seen.shares] == ["cpu", "ephemeral-storage", "memory", "pods"]
+    assert [renewal.verdict for renewal in seen.renewals] == ["ok", "ok"]
+    assert seen.lease_age_seconds == pytest.approx(2.0)
+    assert (seen.renew_seconds, seen.lease_seconds, seen.missed, seen.faults) == (10, 40, 0, {})
+
+
+async def test_the_last_trouble_is_shown_with_its_age(make_node, clock):
+    node = make_node()
+    node.start()
+    node.pulse.watch.failed("no route")
+    clock.elapsed += 3
+    assert node.portrait().last_trouble == (3, "watch", "no route")
