@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TextIO
 
 # klog's V levels as logging levels: `-v N` shows everything down to INFO - N.
 V1, V2, V3, V4, V5 = (logging.INFO - verbosity for verbosity in (1, 2, 3, 4, 5))
@@ -21,19 +21,40 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n
 _ESCAPES["\v"] = "\\v"
 
 
-class KlogFormatter(logging.Formatter):
-    """`Lmmdd hh:mm:ss.uuuuuu PPPPPPP file:line] "message" key="value"`."""
+class BareFormatter(logging.Formatter):
+    """`file:line] "message" key="value"`: a line for whoever notes time and process by himself."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line a record, as a kubelet prints it on stderr."""
-        letter = "E" if record.levelno >= logging.ERROR else "W" if record.levelno >= logging.WARNING else "I"
-        at = datetime.fromtimestamp(record.created, UTC).astimezone()
-        header = f"{letter}{at:%m%d %H:%M:%S.%f} {os.getpid():7d} {record.filename}:{record.lineno}]"
+        """One line a record, but for tracebacks and values of several lines."""
         fields = _fields(record)
-        line = f"{header} {quoted(_phrase(record, fields))}"
+        line = f"{record.filename}:{record.lineno}] {quoted(_phrase(record, fields))}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class KlogFormatter(BareFormatter):
+    """`Lmmdd hh:mm:ss.uuuuuu PPPPPPP file:line] "message" key="value"`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As a kubelet prints it on stderr."""
+        letter = "E" if record.levelno >= logging.ERROR else "W" if record.levelno >= logging.WARNING else "I"
+        at = datetime.fromtimestamp(record.created, UTC).astimezone()
+        return f"{letter}{at:%m%d %H:%M:%S.%f} {os.getpid():7d} {super().format(record)}"
+
+
+class JournalFormatter(logging.Formatter):
+    """What another formatter says, with the priority that the journal is to file it under."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Every line with its priority: the journal takes each for an entry of its own."""
+        priority = 3 if record.levelno >= logging.ERROR else 4 if record.levelno >= logging.WARNING else 6
+        text = self._inner.format(record)
+        return "\n".join(f"<{priority}>{line}" for line in text.split("\n"))
 
 
 class JsonFormatter(logging.Formatter):
@@ -59,18 +80,18 @@ class _Verbosity:
     """Lets a record through if it is not more detailed than its file may be."""
 
     def __init__(self, verbosity: int, vmodule: Iterable[tuple[str, int]]) -> None:
-        self._verbosity, self._patterns = verbosity, tuple(vmodule)
+        self.verbosity, self._patterns = verbosity, tuple(vmodule)
 
     @property
     def most(self) -> int:
         """The most detail that any file may tell."""
-        return max([self._verbosity, *(level for _, level in self._patterns)])
+        return max([self.verbosity, *(level for _, level in self._patterns)])
 
     def filter(self, record: logging.LogRecord) -> bool:
         """As klog: the first pattern that matches the file's name without its ending may raise its verbosity."""
         detail, file = logging.INFO - record.levelno, PurePath(record.filename).stem
         raised = next((level for pattern, level in self._patterns if fnmatchcase(file, pattern)), 0)
-        return detail <= max(self._verbosity, raised)
+        return detail <= max(self.verbosity, raised)
 
 
 def quoted(text: str) -> str:
@@ -82,11 +103,35 @@ def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_forma
     """Send our log to stderr; other people's libraries speak only when something is wrong."""
     wanted = _Verbosity(verbosity, vmodule)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else KlogFormatter())
+    handler.setFormatter(_formatter(log_format, journal=_is_journal(sys.stderr)))
     handler.addFilter(wanted)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("agent").setLevel(logging.INFO - min(wanted.most, _MOST))
     logging.captureWarnings(True)
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Log more or less from now on; patterns and format stay as they were set up."""
+    for handler in logging.getLogger().handlers:
+        for wanted in handler.filters:
+            if isinstance(wanted, _Verbosity):
+                wanted.verbosity = verbosity
+                logging.getLogger("agent").setLevel(logging.INFO - min(wanted.most, _MOST))
+
+
+def _formatter(log_format: str, *, journal: bool) -> logging.Formatter:
+    if log_format == "json":
+        return JournalFormatter(JsonFormatter()) if journal else JsonFormatter()
+    return JournalFormatter(BareFormatter()) if journal else KlogFormatter()
+
+
+def _is_journal(stream: TextIO) -> bool:
+    """Whether what is written there goes to the journal, as sd-daemon(3) has one find out."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

@@ -1,9 +1,10 @@
 import json
 import logging
+import os
 import re
 import sys
 
-from agent.klog import V2, V4, JsonFormatter, KlogFormatter, set_up
+from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, set_up, set_verbosity
 
 
 def line(level, message, *args, exc_info=None):
@@ -98,3 +99,50 @@ def test_verbosity_lets_more_lines_through(capsys):
     finally:
         logging.captureWarnings(False)
         logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+
+
+def test_the_journal_gets_priorities_and_no_second_timestamp(tmp_path, monkeypatch):
+    log = logging.getLogger("agent.test")
+    with (tmp_path / "journal").open("w+") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        monkeypatch.setattr("sys.stderr", stream)
+        try:
+            set_up(0)
+            log.info("Started kubelet", {"node": "n1"})
+            log.error("Unable to start", {"err": "two\nlines"})
+        finally:
+            logging.captureWarnings(False)
+            logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+        stream.seek(0)
+        lines = [re.sub(r":\d+\]", ":N]", text) for text in stream.read().splitlines()]
+    assert lines == [
+        '<6>test_klog.py:N] "Started kubelet" node="n1"',
+        '<3>test_klog.py:N] "Unable to start" err=<',
+        "<3>\ttwo",
+        "<3>\tlines",
+        "<3> >",
+    ]
+
+
+def test_a_journal_that_is_not_our_stderr_changes_nothing(monkeypatch, capsys):
+    monkeypatch.setenv("JOURNAL_STREAM", "1:2")
+    try:
+        set_up(0)
+        logging.getLogger("agent.test").info("Started kubelet")
+    finally:
+        logging.captureWarnings(False)
+        logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+    assert re.match(r"I\d{4} ", capsys.readouterr().err)
+
+
+def test_verbosity_can_change_while_patterns_stay(capsys):
+    set_up(0, vmodule=[("test_klog", 3)])
+    set_verbosity(4)
+    logging.getLogger("agent.x").log(V4, "seen")
+    set_verbosity(0)
+    logging.getLogger("agent.x").log(V4, "hidden")
+    logging.getLogger("agent.x").log(V3, "raised")
+    set_up(0)
+    told = capsys.readouterr().err
+    assert ("seen" in told, "hidden" in told, "raised" in told) == (True, False, True)

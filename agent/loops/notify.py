@@ -1,0 +1,105 @@
+"""Tell the service manager how we are."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agent.core.conditions import find_condition
+from agent.core.goduration import format_seconds
+from agent.core.model import Object
+from agent.ports import Clock, ServiceManager
+
+log = logging.getLogger(__name__)
+
+_START_SECONDS = 0.2  # how soon after the first heartbeat others know that we have started
+_TICK_SECONDS = 5.0
+_EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long as we say so, it goes on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """How a node is doing."""
+
+    node: Object | None = None  # as the API server has it
+    lease_age_seconds: float | None = None  # None before the first renewal
+    stalls: Mapping[str, str] = field(default_factory=dict)  # loop → why it seems stuck
+
+
+class NotifyLoop:
+    """Says READY with the first heartbeat, then WATCHDOG while no loop is stuck, and STATUS in words all the time."""
+
+    def __init__(self, *, node_name: str, manager: ServiceManager, clock: Clock) -> None:
+        self._name = node_name
+        self._manager = manager
+        self._clock = clock
+        self._vitals: Callable[[], Vitals | None] = lambda: None
+        self._is_ready = False
+        self._asked_at = -_TICK_SECONDS
+        self._words = ""
+
+    def follow(self, vitals: Callable[[], Vitals]) -> None:
+        """From now on, tell of this."""
+        self._vitals = vitals
+
+    async def run(self) -> None:
+        """Tell forever, if there is anybody who listens."""
+        if not self._manager.listens:
+            return
+        watchdog_seconds = self._manager.watchdog_seconds or _TICK_SECONDS * 2
+        while True:
+            self.sync()
+            await self._clock.sleep(min(watchdog_seconds / 2, _TICK_SECONDS) if self._is_ready else _START_SECONDS)
+
+    def sync(self) -> None:
+        """Tell once."""
+        vitals = self._vitals()
+        if vitals and vitals.stalls:
+            log.error("Do not notify watchdog this iteration as a loop is stuck", dict(vitals.stalls))
+            return
+        news = self._sign_of_life(vitals)
+        if (words := in_words(self._name, vitals)) != self._words:
+            self._words = words
+            news.append(f"STATUS={words}")
+        if news:
+            self._manager.tell(*news)
+
+    def _sign_of_life(self, vitals: Vitals | None) -> list[str]:
+        if self._is_ready:
+            return ["WATCHDOG=1"]
+        if vitals and vitals.lease_age_seconds is not None:
+            self._is_ready = True
+            return ["READY=1"]
+        if self._clock.monotonic() - self._asked_at < _TICK_SECONDS:
+            return []
+        self._asked_at = self._clock.monotonic()
+        return [f"EXTEND_TIMEOUT_USEC={_EXTENSION_USEC}"]
+
+    @contextmanager
+    def reloading(self) -> Iterator[None]:
+        """What is done within is a reload."""
+        if self._is_ready:
+            self._manager.tell("RELOADING=1", f"MONOTONIC_USEC={int(self._clock.monotonic() * 1e6)}")
+        try:
+            yield
+        finally:
+            if self._is_ready:
+                self._manager.tell("READY=1")
+
+    def stopping(self) -> None:
+        """We are about to end."""
+        self._manager.tell("STOPPING=1", f"STATUS={self._name}: ending")
+
+
+def in_words(name: str, vitals: Vitals | None) -> str:
+    """One line for `systemctl status`; without vitals there is no node yet."""
+    if vitals is None:
+        return f"{name}: waiting to be let into the cluster"
+    if vitals.node is None:
+        return f"{name}: waiting for the API server"
+    ready = find_condition(vitals.node.get("status", {}), "Ready")
+    is_ready = ready is not None and ready["status"] == "True"
+    told = "Ready" if is_ready else f"NotReady ({ready['message'] if ready else 'no status yet'})"
+    if vitals.lease_age_seconds is None:
+        return f"{name}: {told}, no lease yet"
+    return f"{name}: {told}, lease renewed {format_seconds(round(vitals.lease_age_seconds))} ago"

@@ -1,0 +1,148 @@
+"""Tell the cluster that the node goes down, before it does."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from agent.core.conditions import find_condition
+from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
+from agent.core.goduration import format_seconds
+from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
+from agent.klog import V1
+from agent.loops.events import EventLoop
+from agent.loops.ownnode import OwnNode
+from agent.loops.readiness import Readiness
+from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind
+
+log = logging.getLogger(__name__)
+
+_SUBJECT = "shutdown"
+_TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
+_RECONNECT_SECONDS = 1.0
+_RELOAD_SECONDS = (0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
+
+
+class Departure:
+    """The node as going down: not ready, and the cluster knows why."""
+
+    def __init__(
+        self,
+        *,
+        readiness: Readiness,
+        own: OwnNode,
+        events: EventLoop,
+        clock: Clock,
+        end_pods: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._readiness = readiness
+        self._end_pods = end_pods
+        self._own = own
+        self._events = events
+        self._clock = clock
+
+    async def begin(self) -> None:
+        """Become not ready; return when the cluster has heard of it, or when it does not listen."""
+        self._events.record(SHUTDOWN_DETECTED)
+        self._readiness.block(_SUBJECT, SHUTTING_DOWN)
+        end = self._clock.monotonic() + _TELL_SECONDS
+        while not self._is_told():
+            if (left := end - self._clock.monotonic()) <= 0:
+                log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
+                return
+            await self._clock.wait(self._own.news, left)
+        log.info("The API server knows that the node is shutting down")
+        if self._end_pods:
+            await self._end_pods()
+
+    def cancel(self) -> None:
+        """Be ready again."""
+        self._events.record(SHUTDOWN_CANCELLED)
+        self._readiness.clear(_SUBJECT)
+
+    def _is_told(self) -> bool:
+        ready = find_condition((self._own.node or {}).get("status", {}), "Ready")
+        return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in ready["message"]
+
+
+class ShutdownLoop:
+    """Holds a shutdown of the machine back until the cluster was told."""
+
+    def __init__(
+        self, *, periods: Sequence[GracePeriod], logind: LogindApi, departure: Departure, clock: Clock
+    ) -> None:
+        self._seconds = requested_seconds(periods)
+        self._logind = logind
+        self._departure = departure
+        self._clock = clock
+        self._listens = False  # whether logind tells us of shutdowns
+        self._begun = False
+
+    async def run(self) -> None:
+        """Listen to logind forever; where there is none from the start, the end of the process is all we will hear."""
+        while True:
+            try:
+                async with self._logind.connected() as session:
+                    await self._follow(session)
+            except (NoLogind, LogindRefused) as error:
+                if not self._listens:
+                    log.warning("No logind here, the end of this process is taken for the node's", {"err": error})
+                    return
+                log.error("Unable to watch the node for shutdown events", {"err": error})
+            await self._clock.sleep(_RECONNECT_SECONDS)
+            log.log(V1, "Restarting watch for node shutdown events")
+
+    async def process_ends(self) -> None:
+        """The process was told to end, which is a shutdown of the node where nobody else would tell of one."""
+        if not self._listens and not self._begun:
+            await self._begin()
+
+    async def _follow(self, session: LogindSession) -> None:
+        await session.listen()
+        await self._ask_for_time(session)
+        self._listens = True
+        await self._hold(session)
+        while True:
+            is_going_down = await session.next_change()
+            log.log(V1, "Shutdown manager detected new shutdown event", {"event": is_going_down})
+            if is_going_down:
+                await self._begin()
+                session.release()
+                log.log(V1, "Shutdown manager completed processing shutdown event, node will shutdown shortly")
+            else:
+                self._begun = False
+                self._departure.cancel()
+                await self._hold(session)
+
+    async def _begin(self) -> None:
+        self._begun = True
+        log.info("The node is shutting down")
+        await self._departure.begin()
+
+    async def _hold(self, session: LogindSession) -> None:
+        """Take the lock; without it we still hear of a shutdown, and tell of it as fast as we can."""
+        try:
+            await session.inhibit()
+        except LogindRefused as error:
+            log.error("Unable to hold a shutdown of the machine back", {"err": error, "hint": "polkit decides"})
+        else:
+            log.info("A shutdown of the machine waits for us", {"shutdownGracePeriod": format_seconds(self._seconds)})
+
+    async def _ask_for_time(self, session: LogindSession) -> None:
+        """Have logind wait as long as the settings say; where it does not, less time has to do."""
+        if await session.delay_seconds() >= self._seconds:
+            return
+        try:
+            await session.raise_delay(self._seconds)
+            await self._until_raised(session)
+        except LogindRefused as error:
+            allowed = {"shutdownGracePeriod": self._seconds, "InhibitDelayMaxSec": await session.delay_seconds()}
+            log.error(
+                "A shutdown waits for less time than the settings say; set InhibitDelayMaxSec in logind.conf",
+                {"err": error, **allowed},
+            )
+
+    async def _until_raised(self, session: LogindSession) -> None:
+        for pause_seconds in _RELOAD_SECONDS:
+            if await session.delay_seconds() >= self._seconds:
+                return
+            await self._clock.sleep(pause_seconds)
+        raise LogindRefused("logind did not take the new value over")

@@ -1,0 +1,130 @@
+"""A Debian machine with systemd as its first process, in a network namespace of its own."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Self
+
+from tests.cluster.command import CommandFailed, run
+from tests.cluster.process import leash
+from tests.cluster.waiting import eventually
+from tests.faults.proxy import FaultProxy
+from tests.systemd.network import NODE_IP, Network, network
+from tests.systemd.overlay import layer
+
+# nspawn's own end is not the end of the machine, but that of a process namespace is the end of all in it.
+_CAGE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+_ENVIRONMENT = ("env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "TERM=dumb", "LC_ALL=C.UTF-8")
+
+
+class Machine:
+    """Boots from layers that stay as they are; what it writes itself is there again at the next boot."""
+
+    def __init__(self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int) -> None:
+        self.name = name
+        self.root = directory / "root"
+        self._layers, self._directory, self._api_port = layers, directory, api_port
+        self._life = ExitStack()
+        self._network: Network | None = None
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._leader = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as life:
+            life.enter_context(layer(self._directory, self._layers))
+            self.write("/etc/hostname", f"{self.name}\n")
+            self.write("/etc/hosts", f"127.0.0.1 localhost\n{NODE_IP} {self.name}\n")
+            self._network = life.enter_context(network(self.name, api_port=self._api_port))
+            self._life = life.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cut_power()
+        self._life.close()
+        _sweep_cgroups()
+
+    @property
+    def wire(self) -> FaultProxy:
+        """The way to the API server, to be cut."""
+        assert self._network is not None
+        return self._network.wire
+
+    def boot(self) -> None:
+        """Switch it on; return when systemd has started everything, well or not."""
+        assert self._network is not None
+        options = ["--quiet", "--boot", f"--directory={self.root}", f"--machine={self.name}", "--register=no"]
+        options += [
+            "--keep-unit",
+            "--link-journal=no",
+            f"--network-namespace-path=/run/netns/{self._network.namespace}",
+        ]
+        options += ["--console=read-only", "--resolv-conf=off", "--timezone=off"]
+        with (self._directory / "console.log").open("ab") as console:
+            self._nspawn = subprocess.Popen(
+                [*leash(), *_CAGE, "systemd-nspawn", *options, "systemd.show_status=0"],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+            )
+        self._leader = eventually(self._find_leader, within=20, every=0.05)
+        eventually(lambda: self._state() in {"running", "degraded"}, within=60)
+
+    def run(self, *argv: str, check: bool = True) -> str:
+        """What a command of root prints there."""
+        return run(["nsenter", "--target", str(self._leader), "--all", "--", *_ENVIRONMENT, *argv], check=check)
+
+    def succeeds(self, *argv: str) -> bool:
+        """Whether a command of root ends well there."""
+        try:
+            self.run(*argv)
+        except CommandFailed:
+            return False
+        return True
+
+    def write(self, path: str, text: str) -> None:
+        """Put a file there."""
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def wait_until_off(self, within: float = 60.0) -> None:
+        """Return when it has powered itself off."""
+        assert self._nspawn is not None
+        self._nspawn.wait(within)
+        self._nspawn = None
+
+    def cut_power(self) -> None:
+        """Switch it off without any warning."""
+        if self._nspawn is not None:
+            self._nspawn.kill()
+            self._nspawn.wait()
+            self._nspawn = None
+            eventually(lambda: not Path(f"/proc/{self._leader}").exists(), every=0.01)
+
+    def _find_leader(self) -> int:
+        """The machine's PID 1 as the host sees it; an earlier child of nspawn goes away."""
+        assert self._nspawn is not None
+        assert self._nspawn.poll() is None, (self._directory / "console.log").read_text()
+        found = [pid for nspawn in _children(self._nspawn.pid) for pid in _children(nspawn)]
+        return next((pid for pid in found if Path(f"/proc/{pid}/comm").read_text() == "systemd\n"), 0)
+
+    def _state(self) -> str:
+        return self.run("systemctl", "is-system-running", check=False).strip()
+
+
+def _sweep_cgroups() -> None:
+    """Remove the control groups that nspawn leaves behind; those that are in use stay."""
+    base = Path("/sys/fs/cgroup")
+    for top in (base, base / "systemd", base / "unified"):
+        for left in (top / "payload", top / "supervisor"):
+            folders = [path for path in left.rglob("*") if path.is_dir()] if left.is_dir() else []
+            for folder in (*sorted(folders, reverse=True), left):
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,108 @@
+"""The machine goes down, by order or by accident, and the cluster knows."""
+
+import time
+
+import pytest
+
+from tests.cluster.waiting import eventually
+from tests.systemd.member import UNIT
+
+
+def is_told(member):
+    ready = member.ready()
+    return (ready["status"], ready["reason"], ready["message"]) == ("False", "KubeletNotReady", "node is shutting down")
+
+
+def locks(member):
+    return member.machine.run("systemd-inhibit", "--list", "--no-pager", "--no-legend")
+
+
+def test_a_shutdown_waits_for_us_as_long_as_the_settings_say(member):
+    lock = next(line for line in locks(member).splitlines() if UNIT in line)
+    assert lock.split()[0] == "kubelet"
+    assert "Kubelet needs time to handle node shutdown" in lock
+    assert lock.split()[-1] == "delay"
+    manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+    assert member.machine.run("busctl", "get-property", *manager, "InhibitDelayMaxUSec").split() == ["t", "30000000"]
+
+
+def test_a_shutdown_that_is_called_off_leaves_a_ready_node_and_a_lock(member):
+    machine = member.machine
+    machine.run(
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        "--unit=slow",
+        "systemd-inhibit",
+        "--what=shutdown",
+        "--mode=delay",
+        "sleep",
+        "60",
+    )
+    eventually(lambda: "sleep 60" in locks(member))
+    machine.run("systemctl", "poweroff", "--no-wall")
+    eventually(lambda: is_told(member), within=15)
+    machine.run("systemctl", "mask", "--runtime", "--quiet", "poweroff.target")  # logind finds out at the last moment
+    machine.run("systemctl", "stop", "slow")
+    eventually(lambda: member.ready()["status"] == "True", within=15)
+    machine.run("systemctl", "unmask", "--runtime", "--quiet", "poweroff.target")
+    eventually(lambda: UNIT in locks(member))
+    assert "Shutdown manager detected shutdown cancellation" in member.event_messages("Shutdown")
+
+
+def test_without_polkit_there_is_no_lock_which_is_said_and_lived_with(member):
+    member.machine.run("systemctl", "mask", "--runtime", "--now", "--quiet", "polkit.service")
+    try:
+        member.systemctl("restart")
+        eventually(lambda: "Unable to hold a shutdown of the machine back" in member.messages(), within=40)
+        member.wait_until_ready()
+        assert UNIT not in locks(member)
+    finally:
+        member.machine.run("systemctl", "unmask", "--runtime", "--quiet", "polkit.service")
+    member.systemctl("restart")
+    member.wait_until_ready()
+
+
+@pytest.fixture
+def second_boot(member):
+    """Whatever happens, the machine is on again for the others."""
+    yield
+    member.machine.cut_power()
+    member.machine.boot()
+    member.wait_until_ready()
+
+
+@pytest.mark.usefixtures("second_boot")
+def test_at_poweroff_the_cluster_knows_before_the_machine_goes(member, figure):
+    uid, began = member.node()["metadata"]["uid"], time.monotonic()
+    member.machine.run("systemctl", "poweroff", "--no-wall")
+    eventually(lambda: is_told(member), within=15, every=0.02)
+    figure("poweroff to NotReady", f"{time.monotonic() - began:.1f} s")
+    member.machine.wait_until_off()
+    figure("poweroff to off", f"{time.monotonic() - began:.1f} s")
+    assert is_told(member)
+    assert "Shutdown manager detected shutdown event" in member.event_messages("Shutdown")
+    # In the order of the journal: the cluster knew before systemd stopped anything.
+    told = [entry["MESSAGE"].partition("] ")[2].partition('" ')[0].strip('"') for entry in member.journal()]
+    assert told.index("The API server knows that the node is shutting down") < len(told) - 1
+    assert told[-1] == "Stopped kubelet"
+    member.machine.boot()
+    member.wait_until_ready()
+    assert member.node()["metadata"]["uid"] == uid
+    boot_id = member.machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+    rebooted = f"Node {member.machine.name} has been rebooted, boot id: {boot_id}"
+    eventually(lambda: rebooted in member.event_messages("Rebooted"))
+
+
+def test_after_a_power_cut_it_is_the_same_node_again(member):
+    uid = member.node()["metadata"]["uid"]
+    member.machine.cut_power()
+    member.machine.boot()
+    member.wait_until_ready()
+    assert member.node()["metadata"]["uid"] == uid
+    boot_id = member.machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+    eventually(lambda: any(boot_id in message for message in member.event_messages("Rebooted")))
+
+
+def test_in_all_that_time_nothing_went_wrong_that_nobody_thought_of(member):
+    assert "Traceback" not in member.messages()

@@ -1,0 +1,97 @@
+"""What only a machine with a kernel, memory and a disk of its own can show."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.waiting import eventually
+from tests.systemd.member import UNIT, Member
+from tests.systemd.vm import VirtualMachine
+
+CONFIG = "/etc/fake-kubelet/config.yaml"
+EVICTION = """
+evictionHard: {memory.available: 300Mi, nodefs.available: 10%, pid.available: 90%}
+"""
+HOG = """
+import time
+def available_kib():
+    return int(next(line for line in open("/proc/meminfo") if line.startswith("MemAvailable")).split()[1])
+blocks = []
+while available_kib() > 120 * 1024:
+    blocks.append(bytearray(b"x") * (4 << 20))
+time.sleep(600)
+"""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def vm(layers, control_plane, tmp_path_factory):
+    """A virtual machine that was made a node."""
+    if shutil.which("qemu-system-x86_64") is None:
+        message = "qemu is not installed; see .ci/packages"
+        pytest.fail(message, pytrace=False) if os.environ.get("CI") else pytest.skip(message)
+    place = tmp_path_factory.mktemp("vm")
+    with VirtualMachine("systemd-vm", layers, place, api_port=control_plane.layout.apiserver) as machine:
+        machine.boot()
+        settings = (ROOT / "config" / "service.yaml").read_text() + EVICTION
+        machine.run("mkdir", "/etc/fake-kubelet")
+        machine.run("sh", "-c", f"echo '{settings}' > {CONFIG}")
+        made = Member(machine, control_plane, patience=240)
+        made.install_and_join()
+        yield made
+    control_plane.kubectl("delete", "node", machine.name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.mark.timeout(600)
+def test_a_fresh_machine_becomes_a_node_by_one_line(vm, figure):
+    assert vm.machine.run("stat", "--file-system", "--format=%T", "/sys/fs/cgroup").strip() == "cgroup2fs"
+    total_kib = int(vm.machine.run("grep", "MemTotal", "/proc/meminfo").split()[1])
+    assert vm.node()["status"]["capacity"]["memory"] == f"{total_kib}Ki"
+    figure(
+        "RSS in a VM", f"{int(vm.machine.run('grep', 'VmRSS', f'/proc/{vm.pid()}/status').split()[1]) / 1024:.1f} MiB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "command"),
+    [
+        ("PIDPressure", ["sysctl", "--write", "kernel.pid_max=301"]),
+        ("DiskPressure", ["sh", "-c", "fallocate -l $(($(df --output=avail -B1 / | tail -1) - 40000000)) /fill"]),
+        ("MemoryPressure", ["systemd-run", "--quiet", "--unit=hog", "python3", "-c", HOG]),
+    ],
+)
+def test_what_runs_out_is_told(vm, condition, command):
+    before = {found["type"]: found["status"] for found in vm.node()["status"]["conditions"]}
+    assert before[condition] == "False"
+    vm.machine.run(*command)
+
+    def is_told():
+        return any(
+            found["type"] == condition and found["status"] == "True" for found in vm.node()["status"]["conditions"]
+        )
+
+    eventually(is_told, within=90)
+    assert vm.show("ActiveState") == "active"
+    if condition == "MemoryPressure":
+        vm.machine.run("systemctl", "stop", "hog")
+    if condition == "PIDPressure":
+        vm.machine.run("sysctl", "--write", "kernel.pid_max=32768")
+
+
+@pytest.mark.timeout(600)
+def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
+    uid, began = vm.node()["metadata"]["uid"], time.monotonic()
+    vm.machine.run("systemctl", "poweroff", "--no-wall")
+    eventually(lambda: vm.ready()["message"] == "node is shutting down", within=60, every=0.05)
+    figure("poweroff of a VM to NotReady", f"{time.monotonic() - began:.1f} s")
+    vm.machine.wait_until_off()
+    assert vm.ready()["message"] == "node is shutting down"
+    vm.machine.boot()
+    vm.wait_until_ready()
+    assert vm.node()["metadata"]["uid"] == uid
+    boot_id = vm.machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+    eventually(lambda: any(boot_id in message for message in vm.event_messages("Rebooted")))
+    assert "Traceback" not in vm.machine.run("journalctl", "--no-pager", f"--unit={UNIT}")

@@ -1,0 +1,152 @@
+"""The same Debian as a virtual machine: a kernel, memory and a disk of its own, and a power switch."""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from tests.cluster.command import CommandFailed, run
+from tests.cluster.process import leash
+from tests.cluster.waiting import eventually
+from tests.systemd.network import Network, network
+from tests.systemd.overlay import layer
+
+NODE_IP = "192.0.2.15"
+_HOST_IP = "192.0.2.1"  # the host's loopback, as the machine sees it
+_SIZE_MIB = 1400
+_BOOT_SECONDS = 240.0  # every instruction is emulated
+_FILES = {
+    "/etc/fstab": "/dev/vda / ext4 defaults 0 1\n",
+    "/etc/systemd/network/10-eth0.network": (
+        f"[Match]\nName=eth0\n[Network]\nAddress={NODE_IP}/24\nGateway={_HOST_IP}\n"
+    ),
+    "/etc/systemd/system/runner.service": (
+        "[Unit]\nDefaultDependencies=no\nAfter=systemd-remount-fs.service dbus.socket\n"
+        "[Service]\nExecStart=/usr/bin/python3 /usr/local/lib/runner.py\n[Install]\nWantedBy=multi-user.target\n"
+    ),
+    # The API server where the cluster says it is: on the loopback.
+    "/etc/systemd/system/api.socket": "[Socket]\nListenStream=127.0.0.1:{port}\n[Install]\nWantedBy=sockets.target\n",
+    "/etc/systemd/system/api.service": (
+        "[Unit]\nBefore=fake-kubelet.service\n"
+        f"[Service]\nExecStart=/lib/systemd/systemd-socket-proxyd {_HOST_IP}:{{port}}\n"
+    ),
+}
+_UNITS = ("api.socket", "runner.service", "systemd-networkd.service", "systemd-networkd-wait-online.service")
+_RUNNER = """\
+import json, os, subprocess
+port = os.open("/dev/virtio-ports/runner", os.O_RDWR)
+asked = os.fdopen(os.dup(port))
+os.write(port, b"{}\\n")
+while line := asked.readline():
+    done = subprocess.run(json.loads(line), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    answer = json.dumps([done.returncode, done.stdout, done.stderr]).encode() + b"\\n"
+    while answer:
+        answer = answer[os.write(port, answer):]
+"""
+
+
+class VirtualMachine:
+    """Boots from a disk that was made of layers; what it writes is there again at the next boot."""
+
+    def __init__(self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int) -> None:
+        self.name = name
+        self._layers, self._directory, self._api_port = layers, directory, api_port
+        self._disk = directory / "disk.img"
+        self._qemu: subprocess.Popen[bytes] | None = None
+        self._runner: Any = None  # what root's commands go through, and its answers
+        self._answers: Any = None
+        self._network: Network | None = None
+        self._life = ExitStack()
+
+    def __enter__(self) -> Self:
+        with layer(self._directory / "image", self._layers) as root:
+            files = {path: text.replace("{port}", str(self._api_port)) for path, text in _FILES.items()}
+            own = {"/etc/hostname": self.name, "/etc/hosts": f"127.0.0.1 localhost\n{NODE_IP} {self.name}\n"}
+            for path, text in {**files, **own, "/usr/local/lib/runner.py": _RUNNER}.items():
+                target = root / path.lstrip("/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text)
+            (root / "var/log/journal").mkdir(exist_ok=True)
+            run(["chroot", str(root), "systemctl", "--quiet", "enable", *_UNITS])
+            for kind in ("vmlinuz", "initrd.img"):
+                shutil.copy(next((root / "boot").glob(f"{kind}-*")), self._directory / kind)
+            run(["truncate", f"--size={_SIZE_MIB}M", str(self._disk)])
+            run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(root), str(self._disk)], timeout=240)
+        self._network = self._life.enter_context(network(self.name, api_port=self._api_port))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cut_power()
+        self._life.close()
+
+    def boot(self) -> None:
+        """Switch it on; return when root can run commands."""
+        assert self._network is not None
+        door = self._directory / "runner.sock"
+        door.unlink(missing_ok=True)
+        options = {
+            "-accel": "tcg,thread=multi",
+            "-cpu": "Nehalem",
+            "-m": "768",
+            "-smp": "2",
+            "-display": "none",
+            "-kernel": str(self._directory / "vmlinuz"),
+            "-initrd": str(self._directory / "initrd.img"),
+            "-append": "console=ttyS0 root=/dev/vda rw quiet panic=-1 mitigations=off net.ifnames=0",
+            "-drive": f"file={self._disk},if=virtio,format=raw,cache=unsafe",
+            "-serial": f"file:{self._directory / 'console.log'}",
+            "-netdev": f"user,id=net,net=192.0.2.0/24,host={_HOST_IP}",
+            "-chardev": f"socket,id=runner,path={door},server=on,wait=off",
+        }
+        devices = ("virtio-net-pci,netdev=net", "virtio-serial-pci", "virtserialport,chardev=runner,name=runner")
+        words = [word for option in options.items() for word in option]
+        words += [word for device in devices for word in ("-device", device)]
+        qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", *words]
+        inside = [
+            "ip",
+            "netns",
+            "exec",
+            self._network.namespace,
+        ]  # nothing but the API server can be reached from there
+        self._qemu = subprocess.Popen([*leash(), *inside, *qemu], stdin=subprocess.DEVNULL)
+        self._runner = eventually(lambda: _connected(door))
+        self._answers = self._runner.makefile()
+        self._runner.settimeout(_BOOT_SECONDS)
+        assert self._answers.readline() == "{}\n"
+
+    def run(self, *argv: str, check: bool = True) -> str:
+        """What a command of root prints there."""
+        self._runner.sendall(json.dumps(argv).encode() + b"\n")
+        code, said, complained = json.loads(self._answers.readline())
+        if check and code != 0:
+            raise CommandFailed(argv, code, complained.strip() or said.strip())
+        return str(said)
+
+    def wait_until_off(self, within: float = 120.0) -> None:
+        """Return when it has powered itself off."""
+        assert self._qemu is not None
+        self._qemu.wait(within)
+        self.cut_power()
+
+    def cut_power(self) -> None:
+        """Switch it off without any warning."""
+        if self._qemu is not None:
+            self._qemu.kill()
+            self._qemu.wait()
+            self._qemu = None
+        for end in (self._answers, self._runner):
+            if end is not None:
+                end.close()
+
+
+def _connected(door: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    with suppress(OSError):
+        connection.connect(str(door))
+        return connection
+    connection.close()
+    return None

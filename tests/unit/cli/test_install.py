@@ -1,0 +1,46 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.installation import Installation
+from agent.cli.install import environment_line, install
+from agent.core.errors import ConfigError
+
+
+def test_flags_come_out_of_an_environment_file_as_they_went_in():
+    words = ["--node-labels=a=b,c=d", "--config=/a dir/$HOME", "it's", 'a "b" \\c `d`']
+    line = environment_line("ARGS", words)
+    # A shell reads such a file as systemd does, and splits the value by the same rules.
+    script = f'{line}\neval "set -- $ARGS"; for word; do printf "%s\\n" "$word"; done'
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines() == words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["192.0.2.1:6443"], "to join a cluster, say --join 192.0.2.1:6443"),
+        (["--token", "abcdef.0123456789abcdef"], "join needs the address of one API server"),
+        (["--join", "192.0.2.1:6443"], "join needs --token"),
+        (["--node-labels=kubernetes.io/x=y"], "unknown 'kubernetes.io' or 'k8s.io' labels"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        install([*arguments, "--dry-run"])
+
+
+def test_the_service_has_to_be_able_to_read_the_command(monkeypatch):
+    monkeypatch.setattr(sys, "prefix", "/root/venv")
+    with pytest.raises(ConfigError, match="the service could not read /root/venv; have fake-kubelet where all can"):
+        install(["--dry-run"])
+
+
+def test_a_dry_run_needs_neither_root_nor_systemd_and_prints_the_unit_for_the_command():
+    said = []
+    work = Installation(say=said.append, dry_run=True, command=Path("/opt/there/fake-kubelet"))
+    work.write_files()
+    work.start()
+    assert "ExecStart=/opt/there/fake-kubelet " in "\n".join(said)
+    assert said[-1] == "would run systemctl restart --no-block fake-kubelet"

@@ -1,0 +1,163 @@
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agent.core.shutdown import grace_periods
+from agent.loops.shutdown import ShutdownLoop
+from agent.ports import LogindRefused, NoLogind, Unavailable
+from tests.fakes import running, settle
+
+pytestmark = pytest.mark.anyio
+
+
+class Logind:
+    """A logind that a test makes speak."""
+
+    def __init__(self):
+        self.is_there, self.allows_lock, self.allows_delay = True, True, True
+        self.delay, self.locks, self.sessions = 5.0, 0, 0
+        self._news = asyncio.Queue()
+
+    @asynccontextmanager
+    async def connected(self):
+        if not self.is_there:
+            raise NoLogind("no system bus")
+        self.sessions += 1
+        try:
+            yield self
+        finally:
+            self.release()
+
+    async def listen(self):
+        pass
+
+    async def next_change(self):
+        news = await self._news.get()
+        if news is None:
+            raise NoLogind("the system bus closed the connection")
+        return news
+
+    async def delay_seconds(self):
+        return self.delay
+
+    async def raise_delay(self, seconds):
+        if not self.allows_delay:
+            raise LogindRefused("Read-only file system")
+        self.delay = seconds
+
+    async def inhibit(self):
+        if not self.allows_lock:
+            raise LogindRefused("Inhibit: Permission denied")
+        self.locks = 1
+
+    def release(self):
+        self.locks = 0
+
+    async def say(self, news):
+        self._news.put_nowait(news)
+        await settle()
+
+
+@pytest.fixture
+def logind():
+    return Logind()
+
+
+@pytest.fixture
+def node(make_node):
+    return make_node()
+
+
+@pytest.fixture
+def loop(node, logind, clock):
+    return ShutdownLoop(periods=grace_periods(30, 10), logind=logind, departure=node.departure, clock=clock)
+
+
+@pytest.fixture
+def ready(nodes):
+    """The Ready condition as the API server has it."""
+
+    def find():
+        conditions = nodes.objects["n1"]["status"]["conditions"]
+        found = next(condition for condition in conditions if condition["type"] == "Ready")
+        return found["status"], found["reason"], found["message"]
+
+    return find
+
+
+def events(lanes):
+    return [event["message"] for event in lanes.events.objects.values() if event["reason"] == "Shutdown"]
+
+
+async def test_a_shutdown_waits_until_the_cluster_knows_of_it(loop, node, logind, clock, ready, lanes):
+    async with running(*node.loops, node.voice, loop):
+        await clock.advance(1)
+        assert (logind.locks, logind.delay) == (1, 30)
+        await logind.say(True)
+        assert ready() == ("False", "KubeletNotReady", "node is shutting down")
+        assert logind.locks == 0
+        assert events(lanes) == ["Shutdown manager detected shutdown event"]
+
+
+async def test_one_that_is_called_off_leaves_a_ready_node_and_a_new_lock(loop, node, logind, clock, ready, lanes):
+    async with running(*node.loops, node.voice, loop):
+        await clock.advance(1)
+        await logind.say(True)
+        await logind.say(False)
+        assert ready()[0] == "True"
+        assert logind.locks == 1
+        assert events(lanes)[-1] == "Shutdown manager detected shutdown cancellation"
+
+
+async def test_an_api_server_that_does_not_answer_does_not_keep_the_machine_up(loop, node, logind, clock, nodes):
+    async with running(*node.loops, loop):
+        await clock.advance(1)
+        nodes.fail = lambda verb: Unavailable("timeout")
+        await logind.say(True)
+        assert logind.locks == 1
+        await clock.advance(3)
+        assert logind.locks == 0
+
+
+async def test_where_the_lock_is_refused_the_cluster_is_told_all_the_same(loop, node, logind, clock, ready, caplog):
+    logind.allows_lock = False
+    async with running(*node.loops, loop):
+        await clock.advance(1)
+        await logind.say(True)
+        assert ready()[0] == "False"
+    assert "Unable to hold a shutdown of the machine back" in [record.msg for record in caplog.records]
+
+
+async def test_a_delay_that_cannot_be_raised_is_said_and_lived_with(loop, logind, clock, caplog):
+    logind.allows_delay = False
+    async with running(loop):
+        await clock.advance(1)
+        assert logind.locks == 1
+    assert "waits for less time than the settings say" in caplog.text
+
+
+async def test_a_bus_that_comes_back_is_listened_to_again(loop, node, logind, clock, ready):
+    async with running(*node.loops, loop):
+        await clock.advance(1)
+        await logind.say(None)
+        assert logind.locks == 0
+        await clock.advance(1)
+        assert (logind.locks, logind.sessions) == (1, 2)
+        await logind.say(True)
+        assert ready()[0] == "False"
+
+
+async def test_without_logind_the_end_of_the_process_is_that_of_the_node(loop, node, logind, clock, ready):
+    logind.is_there = False
+    async with running(*node.loops, loop):
+        await clock.advance(1)
+        await loop.process_ends()
+        assert ready() == ("False", "KubeletNotReady", "node is shutting down")
+
+
+async def test_with_logind_the_end_of_the_process_is_not_that_of_the_node(loop, node, clock, ready):
+    async with running(*node.loops, loop):
+        await clock.advance(1)
+        await loop.process_ends()
+        assert ready()[0] == "True"
