@@ -1,0 +1,175 @@
+"""Nodes in a real kind cluster, joined as docs/container.md says; what is there already must not suffer."""
+
+import os
+import sys
+import time
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.waiting import eventually
+
+CONFIG = Path(__file__).parents[2] / "config" / "kind"
+PUBLISHED = "docker.io/library/fake-kubelet:latest"  # what the manifests call it
+REPLICAS = ["fake-kubelet-0", "fake-kubelet-1"]
+WATCHED_SECONDS = float(os.environ.get("KIND_WATCHED_SECONDS", "20"))
+
+pytestmark = pytest.mark.timeout(600 + WATCHED_SECONDS)  # the first test waits for the cluster, too
+
+
+def conditions(node):
+    return {condition["type"]: condition["status"] for condition in node["status"].get("conditions", [])}
+
+
+def address(node, kind):
+    return next((entry["address"] for entry in node["status"]["addresses"] if entry["type"] == kind), None)
+
+
+def wait_until_ready(kind, name, within=90):
+    def ready():
+        node = kind.get("node", name)
+        return node if conditions(node).get("Ready") == "True" else None
+
+    return eventually(ready, within=within, every=0.5)
+
+
+def on_pod_network(pod):
+    return not pod["spec"].get("hostNetwork")
+
+
+def daemon_set(name, image, **spec):
+    """One as kind's own are: on every node, whatever its taints."""
+    labels, container = {"set": name}, {"name": "pause", "image": image, "imagePullPolicy": "IfNotPresent"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"tolerations": [{"operator": "Exists"}], "containers": [container], **spec},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+@pytest.fixture(scope="module")
+def beside(kind, engine, image):
+    """The name of a node that is a container beside those of kind."""
+    engine.podman("tag", image, PUBLISHED)
+    name = f"{kind.name}-fake"
+    kind.run("env", f"IMAGE={PUBLISHED}", str(CONFIG / "join.sh"), kind.name, name)
+    wait_until_ready(kind, name)
+    yield name
+    kind.run("podman", "rm", "--force", "--volumes", name, check=False)
+    engine.podman("untag", image, PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def inside(kind, beside):
+    """The names of nodes that are pods of the cluster."""
+    kind.load(PUBLISHED)
+    kind.serve_the_api_to_pods()
+    kind.kubectl("apply", "-k", str(CONFIG))
+    kind.kubectl("--namespace=fake-kubelet", "scale", "statefulset", "fake-kubelet", f"--replicas={len(REPLICAS)}")
+    for name in REPLICAS:
+        wait_until_ready(kind, name)
+    return REPLICAS
+
+
+@pytest.fixture(scope="module")
+def composed(kind, beside):
+    """The names of nodes that compose has started."""
+    made = ("exec", kind.control_plane, "kubeadm", "token", "create", "--print-join-command")
+    _, _, server, _, token, _, pin = kind.run("podman", *made).split()
+    given = (f"SERVER={server}", f"TOKEN={token}", f"HASH={pin}", f"IMAGE={PUBLISHED}", f"CLUSTER={kind.name}")
+    compose = (sys.executable, "-m", "podman_compose", "--project-name=composed", f"--file={CONFIG / 'compose.yaml'}")
+    call = ("env", *given, "ENGINE=podman", *compose)
+    kind.run(*call, "up", "--detach", "--scale=node=2")
+    ids = kind.run("podman", "ps", "--quiet", "--filter=name=composed").split()
+    for name in ids:
+        wait_until_ready(kind, name)
+    yield ids
+    kind.run(*call, "down", "--volumes")
+
+
+def test_a_container_joined_by_the_script_is_a_node_of_the_network_of_kind(kind, beside):
+    node, real = kind.get("node", beside), kind.get("node", kind.control_plane)
+    assert node["spec"]["providerID"] == f"kind://podman/{kind.name}/{beside}"
+    assert real["spec"]["providerID"] == f"kind://podman/{kind.name}/{kind.control_plane}"
+    told = kind.run("podman", "inspect", beside, "--format", "{{.NetworkSettings.Networks.kind.IPAddress}}")
+    assert address(node, "InternalIP") == told
+    assert node["status"]["capacity"]["cpu"] == real["status"]["capacity"]["cpu"]
+
+
+def test_each_replica_of_the_stateful_set_is_a_node_that_tells_no_internal_ip(kind, inside):
+    for name in inside:
+        node, pod = kind.get("node", name), kind.get("pod", name, "--namespace=fake-kubelet")
+        assert address(node, "InternalIP") is None  # kindnet would end for want of a route to it
+        assert address(node, "ExternalIP") == pod["status"]["podIP"]
+
+
+def test_compose_makes_as_many_nodes_as_are_asked_for(kind, composed):
+    assert len(composed) == 2
+    for name in composed:
+        assert kind.get("node", name)["spec"]["providerID"] == f"kind://podman/{kind.name}/{name}"
+
+
+def test_nothing_lands_on_a_fake_node_that_does_not_ask_for_it(kind, beside, inside, composed):
+    for name in (beside, *inside, *composed):
+        taints = [(taint["key"], taint["effect"]) for taint in kind.get("node", name)["spec"]["taints"]]
+        assert taints == [("fake-kubelet.dev/node", "NoSchedule")]
+
+
+def test_names_addresses_and_pod_ranges_are_unique(kind, beside, inside, composed):
+    nodes = kind.get("nodes")["items"]
+    names = {node["metadata"]["name"] for node in nodes}
+    assert names == {kind.control_plane, beside, *inside, *composed}
+    ips = [address(node, "InternalIP") or address(node, "ExternalIP") for node in nodes]
+    ranges = [node["spec"]["podCIDR"] for node in nodes]
+    assert len(ips) == len(set(ips)), ips
+    assert len(ranges) == len(set(ranges)), ranges
+
+
+def test_daemon_sets_run_on_every_node_each_pod_with_an_address_of_its_nodes_range(kind, beside, inside, composed):
+    image = kind.pause_image
+    kind.apply(daemon_set("on-the-pod-network", image), daemon_set("on-the-hosts", image, hostNetwork=True))
+    for name in ("on-the-pod-network", "on-the-hosts"):
+        kind.kubectl("rollout", "status", f"daemonset/{name}", "--timeout=60s", timeout=70)
+    pods = kind.get("pods", "--selector=set=on-the-pod-network")["items"]
+    ranges = {node["metadata"]["name"]: node["spec"]["podCIDR"] for node in kind.get("nodes")["items"]}
+    assert {pod["spec"]["nodeName"] for pod in pods} == set(ranges)
+    ips = {pod["status"]["podIP"] for pod in kind.get("pods", "--all-namespaces")["items"] if on_pod_network(pod)}
+    assert len(ips) == len(pods) + len(inside)
+    for pod in pods:
+        if pod["spec"]["nodeName"] != kind.control_plane:  # whose pods have theirs from a range that is in the image
+            assert ip_address(pod["status"]["podIP"]) in ip_network(ranges[pod["spec"]["nodeName"]])
+
+
+def test_the_api_server_reaches_the_kubelets_api_of_both(kind, beside, inside):
+    for name in (beside, inside[0]):
+        assert kind.kubectl("get", "--raw", f"/api/v1/nodes/{name}/proxy/healthz") == "ok"
+
+
+def test_all_stay_ready_and_nothing_restarts(kind, beside, inside, composed):
+    deadline = time.monotonic() + WATCHED_SECONDS
+    while time.monotonic() < deadline:
+        assert {conditions(node)["Ready"] for node in kind.get("nodes")["items"]} == {"True"}
+        time.sleep(2)
+    containers = [
+        status for pod in kind.get("pods", "--all-namespaces")["items"] for status in pod["status"]["containerStatuses"]
+    ]
+    assert {status["restartCount"] for status in containers} == {0}
+    assert kind.run("podman", "inspect", beside, "--format", "{{.RestartCount}}") == "0"
+
+
+def test_a_container_that_is_gone_is_a_node_of_unknown_state_with_taints(kind, beside):
+    kind.run("podman", "rm", "--force", "--time=0", "--volumes", beside)
+
+    def given_up():
+        node = kind.get("node", beside)
+        taints = {(taint["key"], taint["effect"]) for taint in node["spec"]["taints"]}
+        unreachable = {("node.kubernetes.io/unreachable", effect) for effect in ("NoExecute", "NoSchedule")}
+        return conditions(node)["Ready"] == "Unknown" and unreachable <= taints
+
+    eventually(given_up, within=120, every=1)
