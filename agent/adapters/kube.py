@@ -6,12 +6,22 @@ from contextlib import aclosing
 from agent.adapters.answers import refusal
 from agent.adapters.lane import Lane
 from agent.adapters.shapes import LeaseShape, NodeShape, Stored, misfit
-from agent.core import events, lease
+from agent.core import lease
 from agent.core.model import Object
 from agent.ports import Change, Listed, Unavailable
 
-_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
+
+
+def known(answer: Object, path: str, shape: type[Stored]) -> Object:
+    """An answer about the object of this path, or Unavailable where it makes no sense."""
+    fault = misfit(answer, shape)
+    if fault is None and answer["metadata"]["name"] != path.rpartition("/")[2]:
+        fault = f"it is about {answer['metadata']['name'][:100]}"
+    if fault is not None:
+        raise Unavailable(f"the answer about {path} makes no sense: {fault}")
+    return answer
 
 
 class _Objects:
@@ -41,15 +51,10 @@ class _Objects:
         await self._lane.call("DELETE", f"{self.path}/{name}")
 
     async def _patched(self, name: str, path: str, patch: Object) -> Object:
-        return self._known(name, await self._lane.call("PATCH", path, patch, _STRATEGIC_MERGE))
+        return self._known(name, await self._lane.call("PATCH", path, patch, STRATEGIC_MERGE))
 
     def _known(self, name: str, answer: Object) -> Object:
-        fault = misfit(answer, self.shape)
-        if fault is None and answer["metadata"]["name"] != name:
-            fault = f"it is about {answer['metadata']['name'][:100]}"
-        if fault is not None:
-            raise Unavailable(f"the answer about {self.path}/{name} makes no sense: {fault}")
-        return answer
+        return known(answer, f"{self.path}/{name}", self.shape)
 
 
 class KubeNodes(_Objects):
@@ -77,21 +82,55 @@ class KubeCSINodes(_Objects):
 class KubeEvents(_Objects):
     """Events, as EventApi wants them."""
 
-    path = f"/api/v1/namespaces/{events.NAMESPACE}/events"
+    path = "/api/v1/namespaces"
 
-    async def patch(self, name: str, patch: Object) -> Object:
+    async def create(self, event: Object) -> Object:
+        """Send an event."""
+        return self._known(event["metadata"]["name"], await self._lane.call("POST", self._place(event), event))
+
+    async def patch(self, event: Object, patch: Object) -> Object:
         """Count an event that was sent before once more."""
-        return await self._patched(name, f"{self.path}/{name}", patch)
+        name = event["metadata"]["name"]
+        return await self._patched(name, f"{self._place(event)}/{name}", patch)
+
+    def _place(self, event: Object) -> str:
+        return f"{self.path}/{event['metadata']['namespace']}/events"
+
+
+class KubeReviews:
+    """Reviews of tokens and of access, as ReviewApi wants them."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    async def token(self, token: str) -> Object:
+        """Ask who bears a token."""
+        return await self._status("authentication.k8s.io/v1", "TokenReview", {"token": token})
+
+    async def access(self, question: Object) -> Object:
+        """Ask whether somebody may do something."""
+        return await self._status("authorization.k8s.io/v1", "SubjectAccessReview", question)
+
+    async def _status(self, version: str, kind: str, spec: Object) -> Object:
+        review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
+        answer = await self._lane.call("POST", f"/apis/{version}/{kind.lower()}s", review)
+        status = answer.get("status")
+        if not isinstance(status, dict):
+            raise Unavailable(f"the answer to a {kind} makes no sense: it has no status")
+        return status
 
 
 class KubeSelection:
     """Some objects of one kind, listed and watched, as WatchApi wants them."""
 
-    def __init__(self, lane: Lane, path: str, *, field_selector: str, shape: type[Stored] = Stored) -> None:
+    def __init__(
+        self, lane: Lane, path: str, *, field_selector: str, shape: type[Stored] = Stored, page: int | None = None
+    ) -> None:
         self._lane = lane
         self._path = path
         self._query = [("fieldSelector", field_selector)]
         self._shape = shape
+        self._limit = [("limit", str(page))] if page else []
 
     @classmethod
     def node(cls, lane: Lane, name: str) -> "KubeSelection":
@@ -99,13 +138,20 @@ class KubeSelection:
         return cls(lane, _NODES, field_selector=f"metadata.name={name}", shape=NodeShape)
 
     async def list(self) -> Listed:
-        """All of them now, and the version from which a watch goes on."""
-        answer = await self._lane.call("GET", self._path, query=self._query)
-        try:
-            objects, version = list(answer.get("items") or ()), answer["metadata"]["resourceVersion"]
-        except (KeyError, TypeError) as error:
-            raise Unavailable(f"the list of {self._path} makes no sense: {error!r}") from error
-        return Listed([self._fitting(obj) for obj in objects], str(version))
+        """All of them now, page by page, and the version from which a watch goes on."""
+        found: list[Object] = []
+        rest: list[tuple[str, str]] = []
+        while True:
+            answer = await self._lane.call("GET", self._path, query=[*self._query, *self._limit, *rest])
+            try:
+                objects, about = list(answer.get("items") or ()), answer["metadata"]
+                version, token = str(about["resourceVersion"]), str(about.get("continue") or "")
+            except (KeyError, TypeError, AttributeError) as error:
+                raise Unavailable(f"the list of {self._path} makes no sense: {error!r}") from error
+            found += [self._fitting(obj) for obj in objects]
+            if not token:
+                return Listed(found, version)
+            rest = [("continue", token)]
 
     async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
         """What happens to them after a version: first the word that the watch is open, then each change."""
@@ -135,6 +181,7 @@ class KubeSelection:
         fault = misfit(obj, self._shape)
         if fault is not None:
             raise Unavailable(f"an object of {self._path} makes no sense: {fault}")
+        obj["metadata"].pop("managedFields", None)  # half of the object, and nobody here reads it
         return obj
 
 

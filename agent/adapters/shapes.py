@@ -18,6 +18,7 @@ class Owner(Struct):
     """An ownerReference."""
 
     uid: str = ""
+    kind: str = ""
 
 
 class Metadata(Struct, rename="camel"):
@@ -59,11 +60,20 @@ class NodeStatus(Struct, rename="camel", frozen=True):
     node_info: dict[str, Any] = {}
 
 
+class TaintShape(Struct, frozen=True):
+    """A reason for pods to stay away."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
 class NodeSpec(Struct, frozen=True):
     """What others want of a Node."""
 
     pod_cidrs: list[str] = field(default=[], name="podCIDRs")
     unschedulable: bool = False
+    taints: list[TaintShape] | None = None
 
 
 class NodeShape(Stored):

@@ -1,0 +1,40 @@
+"""Files that ask for static pods."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agent.core.pods.static import Manifest, manifest_fault
+
+log = logging.getLogger(__name__)
+
+
+class ManifestFiles:
+    """One file, or all of a folder whose names do not begin with a dot."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    async def read(self) -> Sequence[Manifest]:
+        """The pods that the files ask for; a file that makes no sense is told of and left out."""
+        return await asyncio.to_thread(lambda: list(self._manifests()))
+
+    def _manifests(self) -> Iterator[Manifest]:
+        import yaml  # noqa: PLC0415  most nodes have no manifests
+
+        for file in self._files():
+            try:
+                pod = yaml.safe_load(file.read_text())
+            except (OSError, ValueError, yaml.YAMLError) as error:
+                log.error("Could not process manifest file", {"err": error, "path": str(file)})
+                continue
+            if fault := manifest_fault(pod):
+                log.error("Could not process manifest file", {"err": fault, "path": str(file)})
+            else:
+                yield Manifest(str(file), pod)
+
+    def _files(self) -> Sequence[Path]:
+        if not self._path.is_dir():
+            return [self._path] if self._path.is_file() else []
+        return sorted(file for file in self._path.iterdir() if file.is_file() and not file.name.startswith("."))

@@ -1,0 +1,210 @@
+"""What a pod must look like to be let in.
+
+Everything here is what an API server guarantees: one pod that does not fit would keep all others out.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from agent.adapters.shapes import Amount, Metadata, Stored, Word
+
+Moment = Annotated[datetime, Meta(tz=True)]
+Seconds = Annotated[int, Meta(ge=-(2**31), le=2**31)]
+
+
+class ResourcesShape(Struct):
+    """What a container or a pod asks for."""
+
+    limits: dict[str, Amount] | None = None
+    requests: dict[str, Amount] | None = None
+
+
+class PortShape(Struct, rename="camel"):
+    """A port of a container."""
+
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class ProbeShape(Struct, rename="camel"):
+    """A probe, of which only the patience counts."""
+
+    initial_delay_seconds: Seconds = 0
+
+
+class MountShape(Struct, rename="camel"):
+    """A volume in a container."""
+
+    name: str
+    mount_path: str
+    read_only: bool = False
+
+
+class ContainerShape(Struct, rename="camel"):
+    """A container of a pod."""
+
+    name: Word
+    image: str
+    image_pull_policy: str = ""
+    resources: ResourcesShape | None = None
+    ports: list[PortShape] | None = None
+    restart_policy: str | None = None
+    startup_probe: ProbeShape | None = None
+    readiness_probe: ProbeShape | None = None
+    volume_mounts: list[MountShape] | None = None
+
+
+class Requirement(Struct):
+    """A condition on a label or a field."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class SelectorTerm(Struct, rename="camel"):
+    """Conditions that must all hold."""
+
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(Struct, rename="camel"):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[SelectorTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    """Which nodes a pod may be on."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Struct, rename="camel"):
+    """What a pod wants near it."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Struct):
+    """A taint that a pod bears."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Named(Struct):
+    """Something of which only the name counts."""
+
+    name: str
+
+
+class SecurityContext(Struct):
+    """What a pod wants of the kernel."""
+
+    sysctls: list[Named] | None = None
+
+
+class ReadinessGate(Struct, rename="camel"):
+    """A condition that others set."""
+
+    condition_type: str
+
+
+class PodSpec(Struct, rename="camel"):
+    """What is wanted of a pod."""
+
+    containers: Annotated[list[ContainerShape], Meta(min_length=1)]
+    init_containers: list[ContainerShape] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    overhead: dict[str, Amount] | None = None
+    resources: ResourcesShape | None = None
+    priority: int | None = None
+    restart_policy: str | None = None
+    active_deadline_seconds: Seconds | None = None
+    termination_grace_period_seconds: int | None = None
+    security_context: SecurityContext | None = None
+    os: Named | None = None
+    readiness_gates: list[ReadinessGate] | None = None
+
+
+class Termination(Struct, rename="camel"):
+    """How a container ended."""
+
+    exit_code: int
+    started_at: Moment | None = None
+    finished_at: Moment | None = None
+
+
+class Running(Struct, rename="camel"):
+    """Since when a container runs."""
+
+    started_at: Moment
+
+
+class ContainerState(Struct):
+    """What a container does."""
+
+    running: Running | UnsetType = UNSET
+    terminated: Termination | UnsetType = UNSET
+    waiting: dict[str, str] | UnsetType = UNSET
+
+
+class ContainerStatus(Struct, rename="camel"):
+    """How a container is doing."""
+
+    name: Word
+    state: ContainerState
+    last_state: ContainerState
+    restart_count: int
+    container_id: str = field(default="", name="containerID")
+
+
+class PodCondition(Struct):
+    """One condition of a pod."""
+
+    type: Word
+    status: Word
+
+
+class PodIP(Struct):
+    """An address of a pod."""
+
+    ip: str
+
+
+class PodStatus(Struct, rename="camel", frozen=True):
+    """How a pod is doing."""
+
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    pod_ips: list[PodIP] | None = field(default=None, name="podIPs")
+    start_time: Moment | None = None
+    qos_class: str = ""
+
+
+class PodMetadata(Metadata, rename="camel"):
+    """What a pod has beside what every object has."""
+
+    namespace: Word = ""
+    deletion_timestamp: Moment | UnsetType = UNSET
+    deletion_grace_period_seconds: int | None = None
+    generation: int | None = None
+
+
+class PodShape(Stored):
+    """A pod that is bound to a node."""
+
+    metadata: PodMetadata
+    spec: PodSpec
+    status: PodStatus = PodStatus()

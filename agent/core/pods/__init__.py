@@ -1,0 +1,1 @@
+"""Pods bound to the node: what the API sees of them, decided without running anything."""

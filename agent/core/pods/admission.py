@@ -1,0 +1,161 @@
+"""Whether the node takes a pod on: kubelet's checks in kubelet's order, and its words for a no."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent.core.capacity import is_extended
+from agent.core.model import Object
+from agent.core.pods.conditions import foreign
+from agent.core.pods.matching import accepts, tolerates
+from agent.core.pods.parts import is_critical
+from agent.core.pods.resources import Claim, quality, units
+from agent.core.quantity import Quantity
+from agent.core.shutdown import SHUTTING_DOWN
+
+_MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
+_ORDER = ("cpu", "memory", "ephemeral-storage")
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104  as the scheduler writes it
+# kubelet v1.36: sysctl.safeSysctls
+_SAFE_SYSCTLS = (
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_wmem",
+)
+
+
+class Refusal(NamedTuple):
+    """Why a pod is not taken on."""
+
+    reason: str
+    message: str
+
+
+REFUSED = Refusal("PodsRefused", "This node takes no pods on (--pods=refuse).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Premises:
+    """What admission depends on beside the pod itself."""
+
+    node: Object
+    others: tuple[Claim, ...]  # of the pods that live here already
+    pressure: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+    allowed_sysctls: tuple[str, ...] = ()
+
+
+def refusal(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
+    """The first reason not to take the pod on; None where there is none."""
+    return (
+        _under_pressure(pod, premises.pressure)
+        or _sysctl(pod, premises.allowed_sysctls)
+        or _operating_system(pod)
+        or _short(wanted, premises)
+        or _unwanted(pod, wanted, premises)
+        or _going_down(premises.problems)
+    )
+
+
+def _under_pressure(pod: Object, pressure: frozenset[str]) -> Refusal | None:
+    if not pressure or is_critical(pod):
+        return None
+    if pressure == {"MemoryPressure"} and (
+        quality(pod) != "BestEffort" or tolerates(pod["spec"].get("tolerations") or (), _MEMORY_TAINT)
+    ):
+        return None
+    return Refusal("Evicted", f"The node had condition: [{' '.join(sorted(pressure))}]. ")
+
+
+def _sysctl(pod: Object, allowed: Iterable[str]) -> Refusal | None:
+    patterns = (*_SAFE_SYSCTLS, *allowed)
+    for sysctl in (pod["spec"].get("securityContext") or {}).get("sysctls") or ():
+        name = sysctl["name"].replace("/", ".")
+        if not any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in patterns):
+            return Refusal("SysctlForbidden", f'forbidden sysctl: "{sysctl["name"]}" not allowlisted')
+    return None
+
+
+def _operating_system(pod: Object) -> Refusal | None:
+    if pod["metadata"].get("labels", {}).get("kubernetes.io/os", "linux") != "linux":
+        return Refusal(
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        )
+    if (pod["spec"].get("os") or {"name": "linux"})["name"] != "linux":
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return None
+
+
+def _short(wanted: Claim, premises: Premises) -> Refusal | None:
+    """Pods are counted first, then what they ask for; an extended resource that the node lacks is somebody else's."""
+    allocatable = {
+        name: units(name, Quantity.parse(text))
+        for name, text in premises.node.get("status", {}).get("allocatable", {}).items()
+    }
+    if len(premises.others) + 1 > allocatable.get("pods", 0):
+        return _out_of("pods", 1, len(premises.others), allocatable.get("pods", 0))
+    asked = {name: amount for name, amount in wanted.amounts.items() if name in allocatable or not is_extended(name)}
+    for name in sorted(asked, key=lambda name: (name not in _ORDER, _ORDER.index(name) if name in _ORDER else 0)):
+        used = sum(other.amounts.get(name, 0) for other in premises.others)
+        if asked[name] > 0 and asked[name] > allocatable.get(name, 0) - used:
+            return _out_of(name, asked[name], used, allocatable.get(name, 0))
+    return None
+
+
+def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
+    figures = f"requested: {requested}, used: {used}, capacity: {capacity}"
+    return Refusal(f"OutOf{name}", f"Node didn't have enough resource: {name}, {figures}")
+
+
+def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
+    """What the scheduler would have said too."""
+    node = premises.node
+    if not accepts(pod, node):
+        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    taken = [port for other in premises.others for port in other.host_ports]
+    if any(_conflicts(port, other) for port in wanted.host_ports for other in taken):
+        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    for taint in node.get("spec", {}).get("taints") or ():
+        if taint["effect"] == "NoExecute" and not tolerates(pod["spec"].get("tolerations") or (), taint):
+            return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    return None
+
+
+def _failed(predicate: str, why: str) -> Refusal:
+    return Refusal(predicate, f"Predicate {predicate} failed: {why}")
+
+
+def _conflicts(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in {one[0], other[0]})
+
+
+def _going_down(problems: Iterable[str]) -> Refusal | None:
+    if SHUTTING_DOWN not in problems:
+        return None
+    return Refusal("NodeShutdown", "Pod was rejected as the node is shutting down.")
+
+
+def rejected_status(pod: Object, why: Refusal, now: str) -> Object:
+    """The status of a pod that was not taken on: kubelet leaves it without conditions of its own."""
+    generation = pod["metadata"].get("generation")
+    status: Mapping[str, object] = {
+        "phase": "Failed",
+        "reason": why.reason,
+        "message": f"Pod was rejected: {why.message}",
+        "qosClass": quality(pod),
+        "startTime": now,
+        "observedGeneration": generation,
+    }
+    kept = {name: value for name, value in pod.get("status", {}).items() if name == "resourceClaimStatuses"}
+    others = {"conditions": foreign(pod)} if foreign(pod) else {}
+    return {**kept, **others, **{name: value for name, value in status.items() if value is not None}}

@@ -1,0 +1,79 @@
+"""Which pod has to go when the node runs short of something, and what is said of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent.core.events import NodeEvent
+from agent.core.eviction import Observation, Threshold
+from agent.core.model import Object
+from agent.core.pods.parts import is_critical, priority, wanted_grace_seconds
+from agent.core.pods.resources import pod_requests, units
+from agent.core.quantity import Quantity
+
+_EVICTED = "Evicted"
+_IMMEDIATE_SECONDS = 1.0
+# kubelet v1.36: eviction.signalToResource
+_RESOURCES = {
+    "memory.available": "memory",
+    "allocatableMemory.available": "memory",
+    "nodefs.available": "ephemeral-storage",
+    "nodefs.inodesFree": "inodes",
+    "imagefs.available": "ephemeral-storage",
+    "imagefs.inodesFree": "inodes",
+    "containerfs.available": "ephemeral-storage",
+    "containerfs.inodesFree": "inodes",
+    "pid.available": "pids",
+}
+
+
+def most_urgent(thresholds: Iterable[Threshold]) -> Threshold | None:
+    """The shortage that is met first: memory, then whatever else."""
+    return min(thresholds, key=lambda one: (_RESOURCES[one.signal] != "memory", one.signal), default=None)
+
+
+def attempt(threshold: Threshold) -> NodeEvent:
+    """What is said of the node."""
+    resource = _RESOURCES[threshold.signal]
+    return NodeEvent("EvictionThresholdMet", f"Attempting to reclaim {resource}", "Warning")
+
+
+def ranked(pods: Iterable[Object], threshold: Threshold) -> list[Object]:
+    """The pods that may go, first the one that goes first.
+
+    Kubelet asks first who uses more than it requested. Nothing is run here, so nobody does: what counts is the
+    priority, and then who requested least.
+    """
+    resource = _RESOURCES[threshold.signal]
+    return sorted(
+        (pod for pod in pods if not is_critical(pod)), key=lambda pod: (priority(pod), _requested(pod, resource))
+    )
+
+
+def grace_seconds(pod: Object, threshold: Threshold, most_seconds: int) -> float:
+    """How long a pod may take: no time to lose below a hard threshold."""
+    if not threshold.grace_seconds:
+        return _IMMEDIATE_SECONDS
+    return float(min(most_seconds, wanted_grace_seconds(pod)))
+
+
+def verdict(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[str, str]:
+    """The reason and the message that an evicted pod is given."""
+    message = f"The node was low on resource: {_RESOURCES[threshold.signal]}. "
+    if found := signals.get(threshold.signal):
+        least, resource = threshold.value.of(found.capacity), _RESOURCES[threshold.signal]
+        told = Quantity.of_bytes(least) if threshold.value.percent is not None else _amount(resource, least)
+        message += f"Threshold quantity: {told}, available: {_amount(resource, found.available)}. "
+    return _EVICTED, message
+
+
+def due(since_seconds: Mapping[Threshold, float], now_seconds: float) -> Sequence[Threshold]:
+    """The thresholds that were met for as long as they are borne."""
+    return [one for one, at in since_seconds.items() if now_seconds - at >= one.grace_seconds]
+
+
+def _requested(pod: Object, resource: str) -> int:
+    requests = pod_requests(pod)
+    return units(resource, requests[resource]) if resource in requests else 0
+
+
+def _amount(resource: str, amount: int) -> Quantity:
+    return Quantity.of_count(amount) if resource in {"inodes", "pids"} else Quantity.of_bytes(amount)

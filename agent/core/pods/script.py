@@ -1,0 +1,62 @@
+"""What the containers of a pod would do if they ran: by default what most do, else what annotations say.
+
+fake-kubelet.dev/run-for: 30s         all containers of the pod end after this time
+fake-kubelet.dev/exit-code: "1"       … and with this code
+fake-kubelet.dev/stop-after: 5s       how long they take to end when they are told to
+run-for.fake-kubelet.dev/NAME, exit-code.fake-kubelet.dev/NAME: the same for one container
+"""
+
+from dataclasses import dataclass
+
+from agent.core.goduration import parse_seconds
+from agent.core.model import Object
+from agent.core.pods.parts import is_of_job, is_sidecar
+
+_DOMAIN = "fake-kubelet.dev"
+_MOST_SECONDS = 10 * 365 * 24 * 3600.0  # for ever, as far as any clock of a pod is concerned
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How long a container runs, None for as long as it may, and the code it exits with."""
+
+    run_seconds: float | None
+    exit_code: int
+
+
+def script(pod: Object, place: str, container: Object, *, job_seconds: float) -> Script:
+    """What one container does; a word that makes no sense counts as not said."""
+    name = container["name"]
+    default = None
+    if place == "initContainers":
+        default = None if is_sidecar(container) else 0.0
+    elif is_of_job(pod):
+        default = job_seconds
+    own = _seconds(_said(pod, f"run-for.{_DOMAIN}/{name}"))
+    if own is None and place == "containers":
+        own = _seconds(_said(pod, f"{_DOMAIN}/run-for"))
+    code = _code(_said(pod, f"exit-code.{_DOMAIN}/{name}"))
+    if code is None and place == "containers":
+        code = _code(_said(pod, f"{_DOMAIN}/exit-code"))
+    return Script(default if own is None else own, code or 0)
+
+
+def stop_seconds(pod: Object) -> float:
+    """How long the containers take to end when they are told to."""
+    return _seconds(_said(pod, f"{_DOMAIN}/stop-after")) or 0.0
+
+
+def _said(pod: Object, key: str) -> str:
+    text: str = pod["metadata"].get("annotations", {}).get(key, "")
+    return text
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return min(max(0.0, parse_seconds(text)), _MOST_SECONDS) if text else None
+    except ValueError:
+        return None
+
+
+def _code(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 3 else None

@@ -1,0 +1,223 @@
+"""Keep the pods that are bound to the node as a kubelet would: nothing is run, but the API sees the same."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from agent.core.config import Config
+from agent.core.facts import timestamp
+from agent.core.model import Object
+from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
+from agent.core.pods.admission import REFUSED, Premises, Refusal, refusal, rejected_status
+from agent.core.pods.ending import Order
+from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
+from agent.core.pods.life import Turn, turn
+from agent.core.pods.parts import is_begun, is_doomed, is_mirror, is_terminal, on_host_network
+from agent.core.pods.patch import status_patch
+from agent.core.pods.status import Setting
+from agent.klog import V2
+from agent.loops.agenda import Agenda
+from agent.loops.observe import Observer
+from agent.loops.ownnode import OwnNode
+from agent.loops.podshelf import HeldPod, PodShelf, uid_of
+from agent.loops.readiness import Readiness
+from agent.loops.staticpods import StaticPodLoop
+from agent.ports import ApiError, Clock, NotFound, PodApi, Recorder
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 8  # requests under way: enough for hundreds of pods in seconds, few enough for any API server
+_AGAIN_SECONDS = 10.0  # as kubelet's status manager: what failed is tried again with the next pass
+_NO_NODE_SECONDS = 1.0
+_NO_RANGE_SECONDS = 10.0  # a cluster that gives out ranges has done so by then
+
+
+class PodLoop:
+    """Tends the pods of one node; the watch tells it of them."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        pods: PodApi,
+        own: OwnNode,
+        observer: Observer,
+        readiness: Readiness,
+        events: Recorder,
+        clock: Clock,
+        shelf: PodShelf | None = None,
+        static: StaticPodLoop | None = None,
+    ) -> None:
+        self._config = config
+        self._api = pods
+        self._own = own
+        self._observer = observer
+        self._readiness = readiness
+        self._events = events
+        self._clock = clock
+        self._static = static
+        self.shelf = shelf or PodShelf()
+        self._agenda = Agenda(clock)
+
+    def reset(self, objects: Sequence[Object], version: str) -> None:
+        """All pods at a version; the oldest come first, as a kubelet admits them."""
+        for uid in self.shelf.others(objects):
+            self._forget(uid)
+        for pod in sorted(objects, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+            self.put(pod)
+
+    def put(self, pod: Object) -> None:
+        """A pod as the API has it; an older state than the one known is no news."""
+        if self.shelf.keep(pod):
+            self._agenda.call(uid_of(pod))
+
+    def remove(self, pod: Object) -> None:
+        """A pod is gone; whoever removed it may not have waited for us."""
+        if known := self.shelf.get(uid_of(pod)):
+            last = known.pod
+            for event in removal_events(last):
+                self._tell(last, event)
+        self._forget(uid_of(pod))
+        if self._static and is_mirror(pod):
+            self._static.missing.set()
+
+    def end(self, pod: Object, order: Order) -> None:
+        """Have a pod end, for a reason that is not its own."""
+        if known := self.shelf.get(uid_of(pod)):
+            known.order = order
+            self._agenda.call(uid_of(pod))
+
+    async def run(self) -> None:
+        """Tend forever, several pods at a time."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(_AT_ONCE):
+                group.create_task(self._work(), name=f"{type(self).__name__}-{number}")
+
+    async def _work(self) -> None:
+        while True:
+            uid = await self._agenda.take()
+            try:
+                await self.sync(uid)
+            finally:
+                self._agenda.done(uid)
+
+    async def sync(self, uid: str) -> None:
+        """Bring one pod up to date; a failure is logged and left to a later try."""
+        known = self.shelf.get(uid)
+        if known is None:
+            return
+        try:
+            if is_mirror(known.pod):
+                await self._show(uid, known)
+            else:
+                await self._tend(uid, known)
+        except NotFound:
+            log.log(V2, "Pod does not exist on the server", {"pod": _name(known.pod), "podUID": uid})
+            self._forget(uid)
+        except ApiError as error:
+            log.error("Failed to update status for pod", {"err": error, "pod": _name(known.pod)})
+            self._agenda.call(uid, in_seconds=_AGAIN_SECONDS)
+
+    async def _show(self, uid: str, known: HeldPod) -> None:
+        """A mirror pod is tended while it shows a static pod as it is now; otherwise it goes at once."""
+        is_wanted = self._static.wants(known.pod) if self._static else False
+        if is_wanted is None:
+            self._agenda.call(uid, in_seconds=_NO_NODE_SECONDS)
+        elif is_wanted and not is_doomed(known.pod):
+            await self._tend(uid, known)
+            self._agenda.call(uid, in_seconds=self._config.pods.manifest_check_seconds)  # the file may change
+        else:
+            await self._remove(known, known.pod)
+
+    async def _tend(self, uid: str, known: HeldPod) -> None:
+        """Send one status after the other until there is nothing new, then remove what has ended."""
+        sent = None
+        while True:
+            node, pod = self._own.node, known.pod
+            if node is None:
+                self._agenda.call(uid, in_seconds=_NO_NODE_SECONDS)
+                return
+            status, next_at = self._turn(known, pod, node)
+            patch = status_patch(pod, status)
+            if patch is None or patch == sent:
+                break
+            await self._send(pod, status, patch)
+            sent = patch
+        if next_at is not None:
+            self._agenda.call(uid, in_seconds=max(0.0, (next_at - self._clock.now()).total_seconds()))
+        if is_doomed(pod) and is_terminal(pod):
+            await self._remove(known, pod)
+
+    async def _send(self, pod: Object, status: Object, patch: Object) -> None:
+        answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
+        for event in pod_events(pod, status):
+            self._tell(pod, event)
+        self.shelf.keep(answer)
+
+    async def _remove(self, known: HeldPod, pod: Object) -> None:
+        """The last word about a pod that has ended; one with finalizers waits for others then."""
+        metadata = pod["metadata"]
+        if not known.is_removed and metadata.get("deletionGracePeriodSeconds") != 0:
+            await self._api.delete(metadata["namespace"], metadata["name"], metadata["uid"])
+            known.is_removed = True
+            log.log(V2, "Pod fully terminated and removed from etcd", {"pod": _name(pod)})
+
+    def _turn(self, known: HeldPod, pod: Object, node: Object) -> Turn:
+        now = self._clock.now()
+        if not is_begun(pod) and not is_terminal(pod) and not is_doomed(pod):
+            if why := self._refusal(known, pod, node):
+                return Turn(rejected_status(pod, why, timestamp(now)), None)
+            known.lives = True
+        setting = Setting(
+            now=now,
+            host_ips=host_addresses(node),
+            pod_ips=self._pod_ips(pod, node, now),
+            job_seconds=self._config.pods.job_run_seconds,
+            order=known.order,
+        )
+        first = turn(pod, setting)
+        if is_begun(pod) or first.next_at is None or self._agenda.waiting < _AT_ONCE:
+            return first
+        # As kubelet: while others wait, a status that is overtaken already is not sent.
+        return self._turn(known, {**pod, "status": first.status}, node)
+
+    def _refusal(self, known: HeldPod, pod: Object, node: Object) -> Refusal | None:
+        if self._config.pods.mode == "refuse":
+            return REFUSED
+        premises = Premises(
+            node=node,
+            others=self.shelf.claims(known),
+            pressure=self._observer.pressure,
+            problems=self._readiness.problems,
+            allowed_sysctls=self._config.pods.allowed_sysctls,
+        )
+        return refusal(pod, known.claim, premises)
+
+    def _pod_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
+        """The pod's addresses; none where the cluster gives out no ranges, None where it may still do so."""
+        if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
+            return ()
+        ranges = pod_ranges(node)
+        began = datetime.fromisoformat(pod["status"]["startTime"])
+        if not ranges and (now - began).total_seconds() < _NO_RANGE_SECONDS:
+            self._agenda.call(uid_of(pod), in_seconds=_NO_NODE_SECONDS)
+            return None
+        try:
+            return self.shelf.addresses.addresses(uid_of(pod), ranges)
+        except Exhausted as error:
+            told = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
+            self._tell(pod, PodEvent("FailedCreatePodSandBox", told, "Warning"))
+            self._agenda.call(uid_of(pod), in_seconds=_AGAIN_SECONDS)
+            return None
+
+    def _tell(self, pod: Object, event: PodEvent) -> None:
+        self._events.record(event, reference(pod, event.path))
+
+    def _forget(self, uid: str) -> None:
+        self.shelf.forget(uid)
+        self._agenda.forget(uid)
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

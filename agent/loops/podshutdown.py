@@ -1,0 +1,24 @@
+"""End all pods before the node goes down."""
+
+import logging
+from collections.abc import Sequence
+
+from agent.core.pods.shutdown import groups, parting
+from agent.core.shutdown import GracePeriod
+from agent.loops.pods import PodLoop
+from agent.ports import Clock
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.2
+
+
+async def end_in_groups(pods: PodLoop, *, periods: Sequence[GracePeriod], clock: Clock) -> None:
+    """End the pods of one priority after those of another, each group within its time."""
+    for group in groups(pods.shelf.lively(), periods):
+        log.info("Shutdown manager killing pods", {"pods": len(group.pods), "shutdownGracePeriod": group.seconds})
+        for pod in group.pods:
+            pods.end(pod, parting(pod, group.seconds, clock.now()))
+        end, names = clock.monotonic() + group.seconds, {pod["metadata"]["uid"] for pod in group.pods}
+        while names & pods.shelf.ending() and clock.monotonic() < end:
+            await clock.sleep(_LOOK_SECONDS)

@@ -1,0 +1,68 @@
+"""See to it that every static pod is shown in the cluster."""
+
+import asyncio
+import logging
+
+from agent.core.model import Object
+from agent.core.pods.static import manifest_hash, mirror_pod, shown_hash
+from agent.loops.ownnode import OwnNode
+from agent.loops.podshelf import PodShelf
+from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
+
+log = logging.getLogger(__name__)
+
+_NO_NODE_SECONDS = 1.0
+
+
+class StaticPodLoop:
+    """Creates the mirror pods that are missing; those that nobody wants any more are the pod loop's to remove."""
+
+    def __init__(
+        self,
+        *,
+        source: ManifestSource,
+        pods: PodApi,
+        shelf: PodShelf,
+        own: OwnNode,
+        clock: Clock,
+        check_seconds: float,
+    ) -> None:
+        self._source = source
+        self._pods = pods
+        self._shelf = shelf
+        self._own = own
+        self._clock = clock
+        self._check_seconds = check_seconds
+        self._hashes: frozenset[str] | None = None
+        self.missing = asyncio.Event()  # set by whoever sees a mirror pod go
+
+    def wants(self, mirror: Object) -> bool | None:
+        """Whether a mirror pod shows a static pod as it is now; None before anybody has looked."""
+        return None if self._hashes is None else shown_hash(mirror) in self._hashes
+
+    async def run(self) -> None:
+        """Look forever."""
+        while True:
+            self.missing.clear()
+            has_node = await self.sync()
+            await self._clock.wait(self.missing, self._check_seconds if has_node else _NO_NODE_SECONDS)
+
+    async def sync(self) -> bool:
+        """Look once; whether there is a Node that mirror pods can belong to."""
+        node = self._own.node
+        if node is None:
+            return False
+        name = node["metadata"]["name"]
+        wanted = {manifest_hash(manifest, name): manifest for manifest in await self._source.read()}
+        self._hashes = frozenset(wanted)
+        for told in wanted.keys() - self._shelf.shown():
+            await self._create(mirror_pod(wanted[told], node, self._clock.now()))
+        return True
+
+    async def _create(self, mirror: Object) -> None:
+        try:
+            await self._pods.create(mirror)
+        except AlreadyExists:
+            pass  # an older version, which goes first
+        except ApiError as error:
+            log.error("Failed creating a mirror pod", {"err": error, "pod": mirror["metadata"]["name"]})

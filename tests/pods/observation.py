@@ -1,0 +1,81 @@
+"""What a cluster shows of the same pods on two nodes, in a form that can be compared."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.control_plane import ControlPlane
+from tests.pods.specs import PodCase
+
+Pod = dict[str, Any]
+_TOKEN_VOLUME = re.compile(r"kube-api-access-\w+")
+# About resolv.conf, which nobody reads where nothing runs; and here every image is there already.
+_NOT_OURS = {"MissingClusterDNS", "Pulling"}
+_EVENT_FIELDS = ("type", "reason", "message", "count", "reportingComponent", "eventTime")
+
+
+def manifest(case: PodCase, name: str, namespace: str, node_name: str) -> Pod:
+    """The pod of a case, bound to a node already."""
+    metadata = {"name": name, "namespace": namespace, "annotations": case.annotations}
+    spec = {"automountServiceAccountToken": False, **case.spec, "nodeName": node_name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def comparable(pod: Pod) -> Pod:
+    """The status of a pod, without what is random and what only the fake runtime makes up."""
+    status: Pod = json.loads(_TOKEN_VOLUME.sub("kube-api-access", json.dumps(pod["status"])))
+    for one in (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())):
+        for amounts in one.get("resources", {}).values():
+            if amounts.get("memory") == "0":  # a limit that nobody asked for: the fake runtime tells it as none
+                del amounts["memory"]
+    return {"status": status}
+
+
+def events_by_pod(plane: ControlPlane, namespace: str) -> dict[str, list[Pod]]:
+    """What was told about each pod, in the order of the alphabet."""
+    found = json.loads(plane.kubectl("get", "events", "--namespace", namespace, "--output=json"))["items"]
+    told: dict[str, list[Pod]] = {}
+    for event in found:
+        about = event["involvedObject"]
+        if about["kind"] != "Pod" or event["source"].get("component") != "kubelet" or event["reason"] in _NOT_OURS:
+            continue
+        kept = {name: event.get(name) for name in _EVENT_FIELDS} | {"path": about.get("fieldPath", "")}
+        kept["message"] = kept["message"].replace(about["uid"], "UID").replace(namespace, "NAMESPACE")
+        if event["reason"] == "Pulled":
+            kept["message"] = "pulled, or there already"
+        told.setdefault(about["name"], []).append(kept)
+    return {name: sorted(events, key=lambda one: (one["reason"], one["path"])) for name, events in told.items()}
+
+
+class LastSeen:
+    """Remembers the last state of every pod of a namespace, also of those that are gone."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, log: Path) -> None:
+        self._log = log
+        command = [str(plane.kubectl_path), "get", "pods", "--watch", "--output-watch-events", "--output=json"]
+        env = os.environ | {"KUBECONFIG": str(plane.admin_kubeconfig)}
+        with log.open("wb") as output:
+            self._child = subprocess.Popen([*command, "--namespace", namespace], stdout=output, env=env)
+
+    def stop(self) -> None:
+        self._child.terminate()
+        self._child.wait()
+
+    def history(self, name: str) -> Sequence[tuple[str, Pod]]:
+        """What happened to a pod: ADDED, MODIFIED or DELETED, and how it was then."""
+        return [(kind, pod) for kind, pod in self._changes() if pod["metadata"]["name"] == name]
+
+    def _changes(self) -> Iterator[tuple[str, Pod]]:
+        decoder, text = json.JSONDecoder(), self._log.read_text()
+        position = 0
+        while position < len(text):
+            try:
+                change, position = decoder.raw_decode(text, position)
+            except ValueError:
+                return  # the last one is not whole yet
+            yield change["type"], change["object"]
+            position += len(text[position:]) - len(text[position:].lstrip())

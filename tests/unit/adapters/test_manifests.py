@@ -1,0 +1,45 @@
+import logging
+
+import pytest
+
+from agent.adapters.manifests import ManifestFiles
+
+pytestmark = pytest.mark.anyio
+
+POD = "{kind: Pod, metadata: {name: %s}, spec: {containers: [{name: main, image: pause}]}}"
+
+
+async def names(path):
+    return [manifest.pod["metadata"]["name"] for manifest in await ManifestFiles(str(path)).read()]
+
+
+async def test_all_files_of_a_folder_but_hidden_ones_ask_for_a_pod(tmp_path):
+    for name in ("b.yaml", "a.json", ".hidden.yaml"):
+        (tmp_path / name).write_text(POD % name[0].replace(".", "x"))
+    (tmp_path / "folder").mkdir()
+    assert await names(tmp_path) == ["a", "b"]
+
+
+async def test_a_single_file_will_do_and_so_will_none(tmp_path):
+    (tmp_path / "one.yaml").write_text(POD % "one")
+    assert await names(tmp_path / "one.yaml") == ["one"]
+    assert await names(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "while parsing"),
+        ("\0", "special characters are not allowed"),
+        ("kind: Node", "it is not a Pod"),
+        ("[]", "it is not a Pod"),
+        ("{kind: Pod, metadata: 5}", "it has no name"),
+        ("{kind: Pod, metadata: {name: a}, spec: {containers: []}}", "it has no containers"),
+    ],
+)
+async def test_a_file_that_makes_no_sense_is_told_of_and_left_out(tmp_path, caplog, text, fault):
+    (tmp_path / "bad.yaml").write_text(text)
+    (tmp_path / "good.yaml").write_text(POD % "good")
+    with caplog.at_level(logging.ERROR):
+        assert await names(tmp_path) == ["good"]
+    assert fault in str(caplog.records[0].args)

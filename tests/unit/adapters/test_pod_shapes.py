@@ -1,0 +1,117 @@
+"""Whatever passes the door for pods can be decided about."""
+
+import copy
+import random
+
+import pytest
+
+from agent.adapters.pod_shapes import PodShape
+from agent.adapters.shapes import NodeShape, misfit
+from agent.core.pods.addresses import host_addresses, pod_ranges
+from agent.core.pods.admission import Premises, refusal, rejected_status
+from agent.core.pods.events import pod_events, removal_events
+from agent.core.pods.eviction import ranked
+from agent.core.pods.life import turn
+from agent.core.pods.patch import status_patch
+from agent.core.pods.resources import claim
+from agent.core.pods.status import Setting
+from tests.unit.core.pods.builders import NOW, Life, container, pod
+from tests.unit.core.pods.test_admission import NODE, expression, required
+from tests.unit.core.pods.test_endings import MEMORY
+
+VALUES = (None, True, -1, 3.5, 10**30, "", "x", "9" * 40, "2026-01-01T00:00:00Z", [], [None], {}, {"a": []}, [{}])
+
+
+def rich_pod():
+    """A pod that has a bit of everything, after some time of its life."""
+    probe = {"initialDelaySeconds": 5}
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    ports = [{"containerPort": 1, "hostPort": 2, "hostIP": "10.0.0.1", "protocol": "TCP"}]
+    mounts = [{"name": "v", "mountPath": "/v", "readOnly": True}]
+    main = container(startupProbe=probe, readinessProbe=probe, resources=resources, ports=ports, volumeMounts=mounts)
+    words = {"fake-kubelet.dev/run-for": "1s", "fake-kubelet.dev/exit-code": "1", "fake-kubelet.dev/stop-after": "5s"}
+    the_pod = pod(
+        main,
+        initContainers=[container("side", restartPolicy="Always"), container("first")],
+        nodeSelector={"zone": "a"},
+        affinity=required(expression("zone", "In", "a")),
+        tolerations=[{"key": "k", "operator": "Exists", "effect": "NoExecute"}],
+        overhead={"cpu": "1"},
+        securityContext={"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]},
+        os={"name": "linux"},
+        readinessGates=[{"conditionType": "x"}],
+        activeDeadlineSeconds=600,
+        terminationGracePeriodSeconds=30,
+        restartPolicy="Always",
+        priority=5,
+        annotations=words,
+        labels={"a": "b"},
+        ownerReferences=[{"kind": "Job", "uid": "j"}],
+    )
+    return Life(the_pod).after(20).delete().pod
+
+
+def places(value, path=()):
+    yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+def mutated(original, chance):
+    """The object with one to three of its parts replaced, or removed."""
+    changed = copy.deepcopy(original)
+    for _ in range(chance.randint(1, 3)):
+        *way, last = chance.choice(list(places(changed))[1:])
+        parent = changed
+        for key in way:
+            parent = parent[key]
+        if chance.random() < 0.3 and isinstance(parent, dict):
+            del parent[last]
+        else:
+            parent[last] = copy.deepcopy(chance.choice(VALUES))
+    return changed
+
+
+def decide(the_pod, node):
+    """Everything that is ever decided about a pod."""
+    wanted = claim(the_pod)
+    why = refusal(the_pod, wanted, Premises(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"})))
+    statuses = [rejected_status(the_pod, why, "now")] if why else []
+    setting = Setting(now=NOW, host_ips=host_addresses(node), pod_ips=("10.0.0.2",), job_seconds=1.0)
+    statuses.append(turn(the_pod, setting).status)
+    for status in statuses:
+        status_patch(the_pod, status)
+        pod_events(the_pod, status)
+    removal_events(the_pod)
+    ranked([the_pod], MEMORY)
+    pod_ranges(node)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pod_that_is_let_in_can_be_decided_about(seed):
+    chance, original, passed = random.Random(seed), rich_pod(), 0  # noqa: S311
+    assert misfit(original, PodShape) is None
+    for _ in range(300):
+        changed = mutated(original, chance)
+        if misfit(changed, PodShape) is None:
+            passed += 1
+            decide(changed, NODE)
+    assert 50 < passed < 290
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_node_that_is_let_in_can_be_decided_for(seed):
+    chance, the_pod = random.Random(seed), rich_pod()  # noqa: S311
+    metadata = {"name": "n1", "uid": "u", "resourceVersion": "1", "labels": {"zone": "a"}}
+    addresses = [{"type": "InternalIP", "address": "192.0.2.1"}]
+    taints = [{"key": "k", "value": "v", "effect": "NoExecute"}]
+    node = {
+        "metadata": metadata,
+        "spec": {"podCIDRs": ["10.0.0.0/24"], "podCIDR": "10.0.0.0/24", "taints": taints},
+        "status": {"addresses": addresses, "allocatable": {"cpu": "2", "pods": "3"}},
+    }
+    for _ in range(300):
+        changed = mutated(node, chance)
+        if misfit(changed, NodeShape) is None:
+            decide(the_pod, changed)

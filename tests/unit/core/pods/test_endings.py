@@ -1,0 +1,82 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from agent.core.eviction import Amount, Observation, Threshold
+from agent.core.pods.eviction import attempt, due, grace_seconds, most_urgent, ranked, verdict
+from agent.core.pods.shutdown import groups, parting
+from agent.core.shutdown import GracePeriod
+from tests.unit.core.pods.builders import container, pod
+
+MEMORY = Threshold("memory.available", Amount(100 * 2**20))
+DISK = Threshold("nodefs.available", Amount(percent=10.0))
+INODES = Threshold("nodefs.inodesFree", Amount(percent=5.0))
+PIDS = Threshold("pid.available", Amount(2000))
+SOFT = Threshold("memory.available", Amount(2**30), grace_seconds=90.0)
+PERIODS = (GracePeriod(0, 20), GracePeriod(1000, 5), GracePeriod(2_000_000_000, 10))
+
+
+def named(name, memory="0", **spec):
+    the_pod = pod(container(resources={"requests": {"memory": memory}}), **spec)
+    the_pod["metadata"]["name"] = name
+    return the_pod
+
+
+def names(pods):
+    return [one["metadata"]["name"] for one in pods]
+
+
+def test_the_lowest_priority_goes_first_then_who_asked_for_least():
+    pods = [named("large", "2Gi"), named("small", "1Mi"), named("dear", priority=5), named("cheap", "4Gi", priority=-1)]
+    assert names(ranked(pods, MEMORY)) == ["cheap", "small", "large", "dear"]
+
+
+def test_what_the_node_needs_stays():
+    mirror = named("static", annotations={"kubernetes.io/config.mirror": "x"})
+    assert ranked([named("critical", priority=2_000_000_000), mirror], MEMORY) == []
+
+
+def test_memory_is_most_urgent():
+    assert most_urgent([INODES, DISK, MEMORY]) == MEMORY
+    assert most_urgent([]) is None
+
+
+@pytest.mark.parametrize(
+    ("threshold", "observation", "told"),
+    [
+        (MEMORY, Observation(52 * 2**20, 2**30), "memory. Threshold quantity: 100Mi, available: 52Mi. "),
+        (DISK, Observation(2**20, 60 * 2**20), "ephemeral-storage. Threshold quantity: 6Mi, available: 1Mi. "),
+        (PIDS, Observation(1000, 32768), "pids. Threshold quantity: 2k, available: 1k. "),
+        (INODES, Observation(900, 100_000), "inodes. Threshold quantity: 5000, available: 900. "),
+    ],
+)
+def test_an_evicted_pod_is_told_what_was_short(threshold, observation, told):
+    reason, message = verdict(threshold, {threshold.signal: observation})
+    assert (reason, message) == ("Evicted", f"The node was low on resource: {told}")
+
+
+def test_the_node_says_what_it_tries_to_get_back():
+    assert attempt(DISK).message == "Attempting to reclaim ephemeral-storage"
+
+
+def test_a_soft_threshold_is_borne_for_its_grace_period():
+    since = {MEMORY: 100.0, SOFT: 50.0}
+    assert due(since, 130.0) == [MEMORY]
+    assert due(since, 140.0) == [MEMORY, SOFT]
+
+
+@pytest.mark.parametrize(("threshold", "wanted", "seconds"), [(MEMORY, 30, 1.0), (SOFT, 30, 20.0), (SOFT, 5, 5.0)])
+def test_below_a_hard_threshold_there_is_no_time_to_lose(threshold, wanted, seconds):
+    assert grace_seconds(pod(terminationGracePeriodSeconds=wanted), threshold, 20) == seconds
+
+
+def test_pods_end_by_priority_when_the_node_goes_down():
+    pods = [named("c", priority=2_000_000_001), named("a", priority=-5), named("b", priority=999)]
+    assert [(group.seconds, names(group.pods)) for group in groups(pods, PERIODS)] == [(20, ["a", "b"]), (10, ["c"])]
+
+
+def test_a_pod_has_no_longer_than_its_group_and_no_longer_than_it_wants():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert parting(pod(terminationGracePeriodSeconds=3), 20, now).grace_seconds == 3.0
+    order = parting(pod(), 20, now)
+    assert (order.reason, order.grace_seconds) == ("Terminated", 20.0)

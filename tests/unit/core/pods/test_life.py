@@ -1,0 +1,234 @@
+from datetime import timedelta
+
+import pytest
+
+from agent.core.pods.ending import Order
+from tests.unit.core.pods.builders import NOW, Life, container, pod
+
+SIDE = container("side", restartPolicy="Always")
+JOB = [{"kind": "Job", "name": "j", "uid": "x"}]
+
+
+def run_for(text, *names):
+    return {f"run-for.fake-kubelet.dev/{name}": text for name in names} or {"fake-kubelet.dev/run-for": text}
+
+
+def test_a_pod_runs_and_is_ready_at_once():
+    life = Life(pod())
+    assert (life.status["phase"], life.state(), life.condition("Ready")["status"]) == ("Running", "running", "True")
+    assert life.status["podIP"] == "10.0.0.2"
+    assert life.told() == ["Pulled main", "Created main", "Started main"]
+    assert life.next_at is None
+
+
+def test_a_pod_waits_for_its_address():
+    life = Life(pod())
+    waiting = Life.__new__(Life)
+    waiting.__dict__ |= life.__dict__ | {"pod": pod(), "ips": None, "events": []}
+    waiting.look()
+    assert (waiting.status["phase"], waiting.state()) == ("Pending", "ContainerCreating")
+    assert waiting.condition("PodReadyToStartContainers")["status"] == "False"
+
+
+def test_a_pod_on_the_host_network_has_the_nodes_address():
+    assert Life(pod(hostNetwork=True)).status["podIPs"] == [{"ip": "192.0.2.1"}]
+
+
+def test_init_containers_run_one_after_the_other_and_before_all_others():
+    life = Life(pod(initContainers=[container("one"), container("two")], annotations=run_for("5s", "one", "two")))
+    assert [life.state(name) for name in ("one", "two", "main")] == ["running", "PodInitializing", "PodInitializing"]
+    life.after(5)
+    assert [life.state(name) for name in ("one", "two", "main")] == ["ended 0", "running", "PodInitializing"]
+    life.after(5)
+    assert [life.state(name) for name in ("one", "two", "main")] == ["ended 0", "ended 0", "running"]
+    assert [word for word in life.told() if word.startswith("Started")] == [
+        "Started one",
+        "Started two",
+        "Started main",
+    ]
+
+
+def test_an_init_container_that_fails_is_tried_again():
+    failing = run_for("1s", "one") | {"exit-code.fake-kubelet.dev/one": "1"}
+    life = Life(pod(initContainers=[container("one")], annotations=failing)).after(2.5)
+    assert (life.status["phase"], life.state("one"), life.restarts("one")) == ("Pending", "CrashLoopBackOff", 1)
+
+
+def test_an_init_container_that_fails_ends_a_pod_that_is_never_restarted():
+    failing = run_for("1s", "one") | {"exit-code.fake-kubelet.dev/one": "1"}
+    life = Life(pod(initContainers=[container("one")], annotations=failing, restartPolicy="Never")).after(2)
+    assert (life.status["phase"], life.state("one"), life.state()) == ("Failed", "ended 1", "PodInitializing")
+
+
+def test_a_sidecar_is_up_before_the_containers_and_ends_after_them():
+    life = Life(pod(initContainers=[SIDE], restartPolicy="Never", annotations=run_for("5s")))
+    assert [life.state(name) for name in ("side", "main")] == ["running", "running"]
+    life.after(5)
+    assert (life.status["phase"], life.state("side"), life.state()) == ("Succeeded", "ended 0", "ended 0")
+    assert life.told()[-1] == "Killing side"
+
+
+def test_a_sidecar_that_is_not_started_holds_the_others_back():
+    slow = SIDE | {"startupProbe": {"initialDelaySeconds": 7}}
+    life = Life(pod(initContainers=[slow])).after(6)
+    assert (life.status["phase"], life.state()) == ("Pending", "PodInitializing")
+    assert life.after(1).state() == "running"
+
+
+def test_probes_succeed_when_they_are_first_due():
+    life = Life(pod(container(readinessProbe={"initialDelaySeconds": 5})))
+    assert life.condition("Ready")["reason"] == "ContainersNotReady"
+    assert life.after(5).condition("Ready")["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "phase", "restarts"),
+    [
+        ("Always", 0, "Running", 1),
+        ("OnFailure", 1, "Running", 1),
+        ("OnFailure", 0, "Succeeded", 0),
+        ("Never", 0, "Succeeded", 0),
+        ("Never", 1, "Failed", 0),
+    ],
+)
+def test_the_restart_policy_decides_what_follows_an_end(policy, code, phase, restarts):
+    words = run_for("10s") | {"fake-kubelet.dev/exit-code": str(code)}
+    life = Life(pod(restartPolicy=policy, annotations=words)).after(11)
+    assert (life.status["phase"], life.restarts()) == (phase, restarts)
+
+
+def test_a_container_that_ends_again_and_again_is_held_back_ever_longer():
+    life = Life(pod(annotations=run_for("0s") | {"fake-kubelet.dev/exit-code": "1"}))
+    assert (life.restarts(), life.state(), life.status["phase"]) == (1, "CrashLoopBackOff", "Running")
+    starts = []
+    for second in range(700):
+        before = life.restarts()
+        if life.after(1).restarts() > before:
+            starts.append(second + 1)
+    assert starts == [10, 30, 70, 150, 310, 610]
+    assert life.told().count("BackOff main") == 6  # the last one tells the same as the one before
+
+
+def test_a_container_that_ran_for_long_is_not_held_back():
+    life = Life(pod(annotations=run_for("11m"))).after(11 * 60).after(11 * 60)
+    assert (life.restarts(), life.state()) == (2, "running")
+
+
+def test_a_pod_of_a_job_completes_by_itself():
+    life = Life(pod(restartPolicy="Never", ownerReferences=JOB)).after(9)
+    assert life.status["phase"] == "Running"
+    assert life.after(1).status["phase"] == "Succeeded"
+    assert life.condition("Ready")["reason"] == "PodCompleted"
+    assert "Killing main" not in life.told()
+
+
+def test_a_deleted_pod_ends_at_once():
+    life = Life(pod()).delete()
+    assert (life.status["phase"], life.state()) == ("Succeeded", "ended 0")
+    assert life.status["observedGeneration"] == 2
+    assert life.told()[-1] == "Killing main"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "grace", "ends", "code"), [("5s", 30, 5, 0), ("1h", 30, 30, 137), ("5s", 0, 1, 137)]
+)
+def test_a_deleted_pod_takes_its_time_within_its_grace_period(wanted, grace, ends, code):
+    life = Life(pod(annotations={"fake-kubelet.dev/stop-after": wanted})).delete(grace)
+    assert life.state() == "running"
+    assert life.told()[-1] == "Killing main"
+    life.after(ends)
+    assert life.state() == f"ended {code}"
+    assert life.told().count("Killing main") == 1
+
+
+def test_a_shorter_deletion_shortens_the_wait():
+    life = Life(pod(annotations={"fake-kubelet.dev/stop-after": "1h"})).delete(30).after(5).delete(2).after(2)
+    assert life.state() == "ended 137"
+
+
+def test_a_deleted_pod_that_never_ran_is_lost():
+    life = Life.__new__(Life)
+    life.__dict__ |= Life(pod()).__dict__ | {"pod": pod(), "events": []}
+    life.delete()
+    assert (life.status["phase"], life.state()) == ("Failed", "ended 137")
+    assert life.status["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+
+
+def test_a_container_that_was_held_back_ends_as_it_did_last():
+    life = Life(pod(annotations=run_for("0s") | {"fake-kubelet.dev/exit-code": "4"})).delete()
+    assert (life.status["phase"], life.state()) == ("Failed", "ended 4")
+
+
+def test_nothing_starts_in_a_pod_that_is_ending():
+    words = {"fake-kubelet.dev/stop-after": "20s"} | run_for("1h", "one")
+    life = Life(pod(initContainers=[container("one")], annotations=words)).delete().after(10)
+    assert (life.state("one"), life.state()) == ("running", "PodInitializing")
+
+
+def test_a_deadline_ends_a_pod():
+    life = Life(pod(activeDeadlineSeconds=60)).after(59)
+    assert life.status["phase"] == "Running"
+    life.after(1)
+    assert (life.status["phase"], life.status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert life.condition("Ready")["reason"] == "PodFailed"
+
+
+def test_an_ordered_end_is_told_with_its_reason():
+    life = Life(pod())
+    life.order = Order("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
+    life.look()
+    assert (life.status["phase"], life.status["reason"]) == ("Failed", "Evicted")
+    assert life.status["conditions"][0] | {"lastTransitionTime": ""} == {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "TerminationByKubelet",
+        "message": "The node was low on resource: memory. ",
+        "lastTransitionTime": "",
+        "observedGeneration": 1,
+    }
+
+
+def test_nothing_follows_a_terminal_phase():
+    life = Life(pod(status={"phase": "Failed", "reason": "OutOfcpu"}))
+    assert (life.status, life.next_at) == ({"phase": "Failed", "reason": "OutOfcpu"}, None)
+
+
+def test_a_pod_goes_on_where_it_was_after_a_long_absence():
+    life = Life(pod(restartPolicy="Never", annotations=run_for("30s")))
+    life.now += timedelta(hours=2)
+    life.look()
+    terminated = life.status["containerStatuses"][0]["state"]["terminated"]
+    assert terminated["finishedAt"] == (NOW + timedelta(seconds=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_conditions_of_others_are_kept_and_our_own_are_set_right():
+    life = Life(pod())
+    life.pod["status"]["conditions"].append({"type": "example.com/x", "status": "False"})
+    life.condition("Ready")["status"] = "False"  # as the node controller does when it gives a node up
+    life.look()
+    assert life.condition("example.com/x")["status"] == "False"
+    assert life.condition("Ready")["status"] == "True"
+
+
+def test_a_resize_is_granted():
+    life = Life(pod(container(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "1"}})))
+    life.pod["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}}
+    life.look()
+    told = life.status["containerStatuses"][0]
+    assert (told["resources"], told.get("allocatedResources")) == ({"limits": {"cpu": "2"}}, None)
+    assert life.status["resources"] == {"limits": {"cpu": "2"}}
+    assert life.restarts() == 0
+
+
+def test_a_readiness_gate_is_a_condition_that_others_set():
+    life = Life(pod(readinessGates=[{"conditionType": "example.com/x"}]))
+    assert life.condition("Ready")["reason"] == "ReadinessGatesNotReady"
+    life.pod["status"]["conditions"].append({"type": "example.com/x", "status": "True"})
+    life.look()
+    assert life.condition("Ready")["status"] == "True"
+
+
+@pytest.mark.parametrize("words", ["soon", "-5s", "5"])
+def test_words_that_make_no_sense_count_as_not_said(words):
+    life = Life(pod(restartPolicy="Never", annotations={"fake-kubelet.dev/stop-after": words}))
+    assert life.delete().status["phase"] == "Succeeded"

@@ -1,0 +1,363 @@
+import asyncio
+import copy
+import gc
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from agent.core.config import Config, Eviction, Pods
+from agent.core.eviction import Amount, Threshold
+from agent.core.shutdown import GracePeriod
+from agent.loops.eviction import EvictionLoop
+from agent.loops.observe import Observer
+from agent.loops.pods import PodLoop
+from agent.loops.podshutdown import end_in_groups
+from agent.ports import Conflict, NotFound, Unavailable
+from tests.fakes import FakeHost, Recorded, merged, running, settle
+
+pytestmark = pytest.mark.anyio
+
+NODE = {
+    "metadata": {"name": "n1", "uid": "node", "resourceVersion": "1", "labels": {}},
+    "spec": {"podCIDRs": ["10.0.0.0/24"]},
+    "status": {
+        "allocatable": {"cpu": "4", "memory": "1Gi", "pods": "110"},
+        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+    },
+}
+
+
+class FakePods:
+    """Pods at an API server that tells a loop of every change, as a watch does."""
+
+    def __init__(self):
+        self.objects, self.patches, self.deleted, self.fail = {}, [], [], lambda: None
+        self._versions = itertools.count(1)
+        self.watcher = None
+
+    def add(self, name, **fields):
+        """A pod that is bound to the node."""
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
+        spec = {"containers": [{"name": "main", "image": "pause:1"}]}
+        status = {"phase": "Pending", "qosClass": "BestEffort"}
+        self._store({"metadata": metadata, "spec": spec, "status": status} | fields)
+
+    def doom(self, name, grace=30, when="2026-01-02T03:04:35Z"):
+        """Ask for a pod's end."""
+        marks = {"deletionTimestamp": when, "deletionGracePeriodSeconds": grace, "generation": 2}
+        self._store(merged(self.objects[name], {"metadata": marks}))
+
+    def drop(self, name):
+        """Remove a pod without waiting for anybody."""
+        self.watcher.remove(self.objects.pop(name))
+
+    def phase(self, name):
+        return self.objects[name]["status"]["phase"]
+
+    async def patch_status(self, namespace, name, patch):
+        if error := self.fail():
+            raise error
+        if name not in self.objects:
+            raise NotFound(name)
+        if patch["metadata"]["uid"] != self.objects[name]["metadata"]["uid"]:
+            raise Conflict("the UID is another")
+        self.patches.append(name)
+        return self._store(merged(self.objects[name], patch))
+
+    async def delete(self, namespace, name, uid):
+        if error := self.fail():
+            raise error
+        self.deleted.append((namespace, name, uid))
+        self.drop(name)
+
+    def _store(self, pod):
+        pod["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.objects[pod["metadata"]["name"]] = pod
+        self.watcher.put(copy.deepcopy(pod))
+        return copy.deepcopy(pod)
+
+
+class Told:
+    def __init__(self):
+        self.events = []
+
+    def record(self, event, about=None):
+        self.events.append((about["name"], event.reason))
+
+
+class Mute:
+    def record(self, event, about=None):
+        pass
+
+
+@pytest.fixture
+def pods():
+    return FakePods()
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@pytest.fixture
+def settings():
+    return Pods()
+
+
+@pytest.fixture
+def loop(settings, pods, told, own, readiness, clock):
+    config = Config(node_name="n1", pods=settings)
+    observer = Observer(config=config, host=FakeHost(clock), readiness=readiness, clock=clock)
+    own.node = copy.deepcopy(NODE)
+    pods.watcher = PodLoop(
+        config=config, pods=pods, own=own, observer=observer, readiness=readiness, events=told, clock=clock
+    )
+    return pods.watcher
+
+
+async def test_a_pod_is_told_to_be_coming_and_then_to_run(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+    assert (pods.phase("a"), pods.patches) == ("Running", ["a", "a"])
+    assert pods.objects["a"]["status"]["podIP"] == "10.0.0.2"
+    assert told.events == [("a", "Pulled"), ("a", "Created"), ("a", "Started")]
+
+
+async def test_of_many_pods_each_is_told_once(loop, pods):
+    for number in range(100):
+        pods.add(f"p{number}")
+    async with running(loop):
+        await settle()
+    assert {pods.phase(name) for name in pods.objects} == {"Running"}
+    assert len(pods.patches) < 130
+    assert len({pod["status"]["podIP"] for pod in pods.objects.values()}) == 100
+
+
+async def test_a_deleted_pod_is_ended_and_removed_once(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.doom("a")
+        await settle()
+    assert pods.deleted == [("ns", "a", "uid-a")]
+    assert told.events[-1] == ("a", "Killing")
+
+
+async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.drop("a")
+        await settle()
+        assert loop.shelf.pods() == []
+    assert told.events[-1] == ("a", "Killing")
+    assert pods.deleted == []
+
+
+async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
+    own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.doom("a")
+        await settle()
+        pods.add("b")
+        await settle()
+    assert pods.objects["b"]["status"]["podIP"] == "10.0.0.2"
+
+
+async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, own, told, clock):
+    own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.add("b")
+        await settle()
+        assert (pods.phase("b"), told.events[-1]) == ("Pending", ("b", "FailedCreatePodSandBox"))
+        pods.doom("a")
+        await clock.advance(10)
+    assert pods.phase("b") == "Running"
+
+
+async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(loop, pods, own, clock):
+    own.node["spec"] = {}
+    async with running(loop):
+        pods.add("a")
+        await clock.advance(9)
+        assert pods.phase("a") == "Pending"
+        await clock.advance(2)
+    assert pods.phase("a") == "Running"
+    assert "podIP" not in pods.objects["a"]["status"]
+
+
+async def test_pods_wait_for_their_node(loop, pods, own, clock):
+    own.node = None
+    async with running(loop):
+        pods.add("a")
+        await clock.advance(5)
+        assert pods.patches == []
+        own.node = NODE
+        await clock.advance(1)
+    assert pods.phase("a") == "Running"
+
+
+async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, pods):
+    big = {"containers": [{"name": "main", "image": "x:1", "resources": {"requests": {"cpu": "3"}}}]}
+    pods.add("a", spec=big)
+    pods.add("b", spec=big)
+    async with running(loop):
+        await settle()
+    assert sorted([pods.phase("a"), pods.phase("b")]) == ["Failed", "Running"]
+
+
+async def test_what_the_api_server_did_not_take_is_sent_again(loop, pods, clock):
+    pods.fail = lambda: Unavailable("away")
+    async with running(loop):
+        pods.add("a")
+        await clock.advance(9)
+        pods.fail = lambda: None
+        assert pods.phase("a") == "Pending"
+        await clock.advance(2)
+    assert pods.phase("a") == "Running"
+
+
+async def test_a_pod_of_the_same_name_is_another_pod(loop, pods):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.objects["a"]["metadata"]["uid"] = "another"  # and nobody has told us yet
+        count = len(pods.patches)
+        pods.watcher.put(merged(loop.shelf.pods()[0], {"metadata": {"generation": 7, "resourceVersion": "999"}}))
+        await settle()
+    assert len(pods.patches) == count
+
+
+async def test_what_shows_a_static_pod_that_nobody_runs_is_removed(loop, pods):
+    mirror = {"kubernetes.io/config.mirror": "hash"}
+    async with running(loop):
+        pods.add("a", metadata={"name": "a", "namespace": "ns", "uid": "uid-a", "annotations": mirror})
+        await settle()
+    assert pods.deleted == [("ns", "a", "uid-a")]
+
+
+async def test_an_older_state_is_no_news(loop, pods):
+    async with running(loop):
+        pods.add("a")
+        old = copy.deepcopy(pods.objects["a"])
+        await settle()
+        count = len(pods.patches)
+        loop.put(old)
+        await settle()
+        assert len(pods.patches) == count
+
+
+async def test_a_list_forgets_what_it_does_not_show(loop, pods):
+    async with running(loop):
+        pods.add("a")
+        pods.add("b")
+        await settle()
+        loop.reset([copy.deepcopy(pods.objects["b"])], "99")
+        assert [pod["metadata"]["name"] for pod in loop.shelf.pods()] == ["b"]
+
+
+async def test_a_timed_end_comes_by_itself(loop, pods, clock):
+    spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x:1"}]}
+    metadata = {"name": "a", "namespace": "ns", "uid": "uid-a", "annotations": {"fake-kubelet.dev/run-for": "30s"}}
+    async with running(loop):
+        pods.add("a", spec=spec, metadata=metadata)
+        await clock.advance(29)
+        assert pods.phase("a") == "Running"
+        await clock.advance(1)
+    assert pods.phase("a") == "Succeeded"
+
+
+@pytest.mark.parametrize("settings", [Pods(mode="refuse")])
+async def test_a_node_may_refuse_all_pods_and_still_lets_them_go(loop, pods):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        assert pods.objects["a"]["status"]["reason"] == "PodsRefused"
+        pods.doom("a")
+        await settle()
+    assert pods.deleted == [("ns", "a", "uid-a")]
+
+
+async def churn(pods, first, last):
+    """Let pods come and go, fifty at a time."""
+    for number in range(first, last, 50):
+        names = [f"p{index}" for index in range(number, number + 50)]
+        for name in names:
+            pods.add(name)
+        await settle()
+        for name in names:
+            pods.doom(name)
+        while pods.objects:
+            await settle()
+    pods.patches.clear()
+    pods.deleted.clear()
+    gc.collect()
+    return len(gc.get_objects())
+
+
+@pytest.mark.parametrize("told", [Mute()])
+async def test_pods_that_are_gone_leave_nothing_behind(loop, pods):
+    async with running(loop):
+        await churn(pods, 0, 200)
+        before = await churn(pods, 200, 400)
+        after = await churn(pods, 400, 1600)
+        assert loop.shelf.pods() == []
+    assert after - before < 100
+
+
+def test_the_pods_mode_is_one_of_three():
+    with pytest.raises(Exception, match="--pods must be simulate, refuse or ignore"):
+        replace(Pods(), mode="run")
+
+
+async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readiness, clock, told):
+    low = FakeHost(clock, memory_available_bytes=1)
+    config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
+    observer = Observer(config=config, host=low, readiness=readiness, clock=clock)
+    node_voice = Recorded()
+    eviction = EvictionLoop(
+        eviction=config.eviction,
+        observer=observer,
+        pods=loop.shelf.lively,
+        end=loop.end,
+        events=node_voice,
+        clock=clock,
+    )
+    pods.add("a")
+    pods.add("b")
+    async with running(loop, eviction):
+        await clock.advance(10)
+        assert node_voice.reasons == []
+        await observer.look()
+        await clock.advance(10)
+        assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
+        await clock.advance(10)
+    assert {pods.objects[name]["status"]["reason"] for name in "ab"} == {"Evicted"}
+    assert node_voice.reasons == ["EvictionThresholdMet", "EvictionThresholdMet"]
+    assert told.events.count(("a", "Evicted")) == 1
+
+
+async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(loop, pods, told, clock):
+    slow = {"fake-kubelet.dev/stop-after": "1h"}
+    for name, priority in (("common", 0), ("critical", 2_000_000_000)):
+        spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
+        pods.add(name, spec=spec, metadata=metadata)
+    periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
+    async with running(loop):
+        ending = asyncio.create_task(end_in_groups(loop, periods=periods, clock=clock))
+        await clock.advance(19)
+        assert pods.phase("common") == "Running"
+        await clock.advance(2)
+        assert (pods.phase("common"), pods.phase("critical")) == ("Failed", "Running")
+        await clock.advance(11)
+        assert ending.done()
+    assert pods.objects["critical"]["status"]["reason"] == "Terminated"
+    assert [reason for name, reason in told.events if name == "critical"][-1] == "Killing"

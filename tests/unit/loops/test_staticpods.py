@@ -1,0 +1,120 @@
+import copy
+
+import pytest
+
+from agent.core.pods.static import Manifest
+from agent.loops.podshelf import PodShelf
+from agent.loops.staticpods import StaticPodLoop
+from agent.ports import AlreadyExists, Unavailable
+from tests.fakes import running, settle
+
+pytestmark = pytest.mark.anyio
+
+NODE = {"metadata": {"name": "n1", "uid": "node-uid", "resourceVersion": "1"}}
+SPEC = {"containers": [{"name": "main", "image": "pause:1"}]}
+
+
+class Files:
+    def __init__(self):
+        self.manifests = [Manifest("/m/etcd.yaml", {"kind": "Pod", "metadata": {"name": "etcd"}, "spec": SPEC})]
+
+    async def read(self):
+        return list(self.manifests)
+
+
+class Cluster:
+    """Creates pods, and shows them."""
+
+    def __init__(self, shelf):
+        self.shelf, self.created, self.fail = shelf, [], None
+
+    async def create(self, pod):
+        if self.fail:
+            raise self.fail
+        self.created.append(pod)
+        stored = copy.deepcopy(pod)
+        stored["metadata"] |= {"uid": f"uid-{len(self.created)}", "resourceVersion": str(len(self.created))}
+        self.shelf.keep(stored)
+
+
+@pytest.fixture
+def shelf():
+    return PodShelf()
+
+
+@pytest.fixture
+def files():
+    return Files()
+
+
+@pytest.fixture
+def cluster(shelf):
+    return Cluster(shelf)
+
+
+@pytest.fixture
+def loop(files, cluster, shelf, own, clock):
+    own.node = copy.deepcopy(NODE)
+    return StaticPodLoop(source=files, pods=cluster, shelf=shelf, own=own, clock=clock, check_seconds=20.0)
+
+
+async def test_a_static_pod_is_shown_under_the_nodes_name_and_belongs_to_the_node(loop, cluster):
+    async with running(loop):
+        pass
+    (mirror,) = cluster.created
+    annotations = mirror["metadata"]["annotations"]
+    assert (mirror["metadata"]["name"], mirror["metadata"]["namespace"]) == ("etcd-n1", "default")
+    assert annotations["kubernetes.io/config.mirror"] == annotations["kubernetes.io/config.hash"]
+    assert annotations["kubernetes.io/config.source"] == "file"
+    assert mirror["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "node-uid", "controller": True}
+    ]
+    assert mirror["spec"]["nodeName"] == "n1"
+    assert mirror["spec"]["tolerations"] == [{"operator": "Exists", "effect": "NoExecute"}]
+
+
+async def test_it_is_shown_once(loop, cluster, clock):
+    async with running(loop):
+        await clock.advance(100)
+    assert len(cluster.created) == 1
+
+
+async def test_a_mirror_that_goes_is_made_again_at_once(loop, cluster, shelf):
+    async with running(loop):
+        shelf.forget("uid-1")
+        loop.missing.set()
+        await settle()
+    assert len(cluster.created) == 2
+
+
+async def test_a_file_that_changed_asks_for_another_pod(loop, cluster, files, clock):
+    async with running(loop):
+        mirror = cluster.created[0]
+        assert loop.wants(mirror)
+        files.manifests[0] = files.manifests[0]._replace(pod={**files.manifests[0].pod, "metadata": {"name": "x"}})
+        await clock.advance(20)
+        assert not loop.wants(mirror)
+    assert cluster.created[-1]["metadata"]["name"] == "x-n1"
+
+
+async def test_before_anybody_has_looked_nothing_is_known_about_a_mirror(loop):
+    assert loop.wants({"metadata": {"annotations": {"kubernetes.io/config.mirror": "any"}}}) is None
+
+
+@pytest.mark.parametrize("failure", [AlreadyExists("there is an older one"), Unavailable("away")])
+async def test_what_could_not_be_created_is_tried_again(loop, cluster, clock, failure):
+    cluster.fail = failure
+    async with running(loop):
+        cluster.fail = None
+        await clock.advance(20)
+    assert len(cluster.created) == 1
+
+
+async def test_mirrors_wait_for_their_node(loop, cluster, own, clock):
+    own.node = None
+    async with running(loop):
+        await clock.advance(5)
+        assert cluster.created == []
+        own.node = NODE
+        await clock.advance(1)
+    assert len(cluster.created) == 1
