@@ -5,14 +5,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test kind-test lint format bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
 
 test: lint
 	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m tests.systemd.rootfs
+	@$(BIN)/python -m tests.container.image
 	$(BIN)/python -m pytest $(ARGS)
+
+# Nodes in a real kind cluster, on podman; needs root, Go and what is in .ci/packages.
+kind-test: $(VENV)/.dev
+	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m tests.kind.node_image
+	KIND_TEST=true $(BIN)/python -m pytest tests/kind $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,27 +1,39 @@
 """One node: its loops, wired; a process hosts one or a thousand of them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
+from agent.core.portrait import Portrait
+from agent.core.tally import Family, Tally
 from agent.loops.csinode import CSINodeLoop
 from agent.loops.events import EventLoop
+from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
 from agent.loops.lease import LeaseLoop
 from agent.loops.membership import Membership
+from agent.loops.notify import Vitals
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
+from agent.loops.pods import PodLoop
+from agent.loops.podshelf import PodShelf
+from agent.loops.podshutdown import end_in_groups
+from agent.loops.portrait import portrait
+from agent.loops.pulse import Pulse
 from agent.loops.readiness import Readiness
 from agent.loops.register import Registrar
 from agent.loops.sensors import SensorLoop
+from agent.loops.shutdown import Departure
+from agent.loops.startup import Startup
+from agent.loops.staticpods import StaticPodLoop
 from agent.loops.status import StatusLoop
 from agent.loops.watch import WatchLoop
 from agent.loops.weather import Weather
-from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, NodeApi, Rand, WatchApi
+from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, ManifestSource, NodeApi, PodApi, Rand, WatchApi
 
 
 class Loop(Protocol):
@@ -29,6 +41,16 @@ class Loop(Protocol):
 
     async def run(self) -> None:
         """Run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodLanes:
+    """The API server as the pods of one node use it: however many they are, nothing else waits for them."""
+
+    pods: PodApi
+    own_pods: WatchApi
+    events: EventApi
+    manifests: ManifestSource | None = None  # of static pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +64,7 @@ class Lanes:
     csinodes: CSINodeApi
     events: EventApi
     own_node: WatchApi
+    pods: PodLanes | None = None  # None: pods are none of our business
 
 
 class Node:
@@ -55,20 +78,41 @@ class Node:
         lanes: Lanes,
         clock: Clock,
         weather: Weather | None = None,
+        pulse: Pulse | None = None,
+        startup: Startup | None = None,
         rand: Rand = random.random,
     ) -> None:
         self._config, self._host, self._lanes, self._clock, self._rand = config, host, lanes, clock, rand
         self._weather = weather or Weather(clock, rand)
+        self.pulse = pulse or Pulse(config, clock)
+        self._startup = startup or Startup(clock)
         self._readiness = Readiness()
         wake = self._readiness.changed.set
         self._membership = Membership(node_name=config.node_name, registration=config.registration, wake=wake)
         self._own = OwnNode(membership=self._membership, wake=wake)
         self._observer = Observer(config=config, host=host, readiness=self._readiness, clock=clock)
         self.voice = EventLoop(node_name=config.node_name, events=lanes.events, weather=self._weather, clock=clock)
-        self.loops: Sequence[Loop] = (self._lease(), self._csinode(), self._status(), self._sensors(), self._watch())
+        self.departure = Departure(
+            readiness=self._readiness, own=self._own, events=self.voice, clock=clock, end_pods=self._end_pods
+        )
+        lease, status, watch = self._lease(), self._status(), self._watch()
+        self._tallies: list[Tally] = [status.reports, watch.restarts, self.voice.outcomes]
+        self._pods: PodLoop | None = None
+        tending = self._tending(lanes.pods) if lanes.pods else ()
+        self.loops: Sequence[Loop] = (
+            lease,
+            self._csinode(),
+            status,
+            self._sensors(),
+            watch,
+            *tending,
+        )
+        # These two end last: the node is alive, and can be heard, until there is nothing more to say.
+        self.lasting: Sequence[Loop] = (lease, self.voice)
 
     def start(self) -> None:
         """Say that the node starts; its loops are run by the supervisor."""
+        self.pulse.begin()
         self.voice.record(STARTING)
 
     def addresses(self) -> Sequence[Object]:
@@ -76,11 +120,88 @@ class Node:
         found: Sequence[Object] = (self._own.node or {}).get("status", {}).get("addresses") or ()
         return found
 
+    def pods(self) -> Sequence[Object]:
+        """The pods that are bound to the node, as far as they are its business."""
+        return self._pods.shelf.pods() if self._pods else ()
+
+    async def _end_pods(self) -> None:
+        if self._pods:
+            periods = self._config.shutdown.grace_periods
+            await end_in_groups(self._pods, periods=periods, clock=self._clock)
+
+    def vitals(self) -> Vitals:
+        """How the node is doing, for whoever watches over the process."""
+        return Vitals(
+            node=self._own.node, lease_age_seconds=self.pulse.lease.renewal_age_seconds, stalls=self.pulse.stalls()
+        )
+
+    def portrait(self) -> Portrait:
+        """The node for people to look at."""
+        return portrait(self._config, own=self._own, observer=self._observer, pulse=self.pulse, clock=self._clock)
+
+    def families(self) -> Iterator[Family]:
+        """What the loops have counted and measured."""
+        yield from self.pulse.families()
+        yield from self._startup.families()
+        for tally in self._tallies:
+            yield tally.family()
+
     async def last_words(self) -> None:
         """What is to be said when the loops have ended: events under way, and farewell where that is wanted."""
         await self.voice.drained()
         if self._config.registration.deregister:
             await Farewell(node_name=self._config.node_name, nodes=self._lanes.nodes, leases=self._lanes.leases).say()
+
+    def _tending(self, lanes: PodLanes) -> Sequence[Loop]:
+        """What pods need: somebody who tends them, a watch that tells of them, and a voice of their own."""
+        name, clock, weather = self._config.node_name, self._clock, self._weather
+        voice = EventLoop(
+            node_name=name, events=lanes.events, weather=weather, clock=clock, outcomes=self.voice.outcomes
+        )
+        shelf = PodShelf()
+        static = self._static_pods(lanes, shelf)
+        self._pods = PodLoop(
+            config=self._config,
+            pods=lanes.pods,
+            shelf=shelf,
+            static=static,
+            own=self._own,
+            observer=self._observer,
+            readiness=self._readiness,
+            events=voice,
+            clock=clock,
+        )
+        watch = WatchLoop(
+            kind="*v1.Pod",
+            source=lanes.own_pods,
+            copy=self._pods,
+            clock=clock,
+            weather=weather,
+            is_scout=False,
+            beat=self.pulse.pods,
+        )
+        self._tallies.append(watch.restarts)
+        eviction = EvictionLoop(
+            eviction=self._config.eviction,
+            observer=self._observer,
+            pods=self._pods.shelf.lively,
+            end=self._pods.end,
+            events=self.voice,
+            clock=clock,
+        )
+        return self._pods, watch, voice, eviction, *([static] if static else [])
+
+    def _static_pods(self, lanes: PodLanes, shelf: PodShelf) -> StaticPodLoop | None:
+        if lanes.manifests is None:
+            return None
+        return StaticPodLoop(
+            source=lanes.manifests,
+            pods=lanes.pods,
+            shelf=shelf,
+            own=self._own,
+            clock=self._clock,
+            check_seconds=self._config.pods.manifest_check_seconds,
+        )
 
     def _lease(self) -> Loop:
         return LeaseLoop(
@@ -90,6 +211,7 @@ class Node:
             membership=self._membership,
             weather=self._weather,
             clock=self._clock,
+            beat=self.pulse.lease,
             rand=self._rand,
         )
 
@@ -100,9 +222,10 @@ class Node:
             readiness=self._readiness,
             membership=self._membership,
             weather=self._weather,
+            beat=self.pulse.csinode,
         )
 
-    def _status(self) -> Loop:
+    def _status(self) -> StatusLoop:
         return StatusLoop(
             config=self._config,
             nodes=self._lanes.status_nodes,
@@ -114,6 +237,8 @@ class Node:
             weather=self._weather,
             events=self.voice,
             clock=self._clock,
+            beat=self.pulse.status,
+            startup=self._startup,
             rand=self._rand,
         )
 
@@ -126,14 +251,25 @@ class Node:
             own=self._own,
             membership=self._membership,
             weather=self._weather,
+            beat=self.pulse.status,
+            startup=self._startup,
         )
 
     def _sensors(self) -> Loop:
         return SensorLoop(
-            eviction=self._config.eviction, observer=self._observer, readiness=self._readiness, clock=self._clock
+            eviction=self._config.eviction,
+            observer=self._observer,
+            readiness=self._readiness,
+            clock=self._clock,
+            beat=self.pulse.sensors,
         )
 
-    def _watch(self) -> Loop:
+    def _watch(self) -> WatchLoop:
         return WatchLoop(
-            kind="*v1.Node", source=self._lanes.own_node, copy=self._own, clock=self._clock, weather=self._weather
+            kind="*v1.Node",
+            source=self._lanes.own_node,
+            copy=self._own,
+            clock=self._clock,
+            weather=self._weather,
+            beat=self.pulse.watch,
         )

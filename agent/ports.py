@@ -3,6 +3,8 @@
 AgentError
 ├── StartError          a person must act: the message says what and how; exit code 1
 ├── NodeDeleted         our Node is gone, and we were told to end then; exit code 0
+├── NoLogind            nobody here tells of shutdowns, or not any more
+├── LogindRefused       logind knows us and says no
 └── ApiError            the API server's answer, or the lack of one
     ├── Unavailable     no usable answer: connection, TLS, timeout, 5xx, 429, nonsense; time may heal it
     ├── Unauthorized    401
@@ -16,14 +18,16 @@ AgentError
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from agent.core.csr import Template
-from agent.core.events import NodeEvent
+from agent.core.events import Happening
 from agent.core.model import HostSnapshot, Object
+from agent.core.pods.static import Manifest
+from agent.core.usage import Detail, HostUsage
 from agent.core.x509 import Certificate
 
 Rand = Callable[[], float]
@@ -40,6 +44,14 @@ class StartError(AgentError):
 
 class NodeDeleted(AgentError):
     """Somebody deleted our Node, and the settings say that this is the end."""
+
+
+class NoLogind(AgentError):
+    """There is no logind to talk to."""
+
+
+class LogindRefused(AgentError):
+    """Logind does not do this for us."""
 
 
 class ApiError(AgentError):
@@ -111,6 +123,9 @@ class Host(Protocol):
     async def glance(self) -> HostSnapshot:
         """Read what may change from one second to the next; the rest is as it was."""
 
+    async def usage(self, detail: Detail) -> HostUsage:
+        """Read what of the machine is in use."""
+
 
 class NodeApi(Protocol):
     """Our Node at the API server."""
@@ -163,8 +178,28 @@ class EventApi(Protocol):
     async def create(self, event: Object) -> Object:
         """Send an event."""
 
-    async def patch(self, name: str, patch: Object) -> Object:
+    async def patch(self, event: Object, patch: Object) -> Object:
         """Count an event that was sent before once more."""
+
+
+class PodApi(Protocol):
+    """The pods that are bound to our Node."""
+
+    async def create(self, pod: Object) -> Object:
+        """Create a mirror pod."""
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        """Apply a strategic-merge patch through the status subresource."""
+
+    async def delete(self, namespace: str, name: str, uid: str) -> None:
+        """Remove a pod that has ended, at once, if it still is this one."""
+
+
+class ManifestSource(Protocol):
+    """Where static pods are asked for."""
+
+    async def read(self) -> Sequence[Manifest]:
+        """Everything that is asked for now."""
 
 
 class Listed(NamedTuple):
@@ -247,8 +282,57 @@ class CertificateStore(Protocol):
         """Make a pair the one in use; NotSigned if it cannot be kept."""
 
 
+class ReviewApi(Protocol):
+    """The API server's word on who somebody is and what they may do."""
+
+    async def token(self, token: str) -> Object:
+        """The status of a TokenReview."""
+
+    async def access(self, question: Object) -> Object:
+        """The status of a SubjectAccessReview with this spec."""
+
+
 class Recorder(Protocol):
     """Takes events without ever waiting."""
 
-    def record(self, event: NodeEvent) -> None:
-        """Queue an event; delivery is somebody else's task."""
+    def record(self, event: Happening, about: Object | None = None) -> None:
+        """Queue an event about an object, or about the Node; delivery is somebody else's task."""
+
+
+class ServiceManager(Protocol):
+    """Whoever started us, and starts us again."""
+
+    listens: bool
+    watchdog_seconds: float | None  # after such a silence we are restarted
+
+    def tell(self, *assignments: str) -> None:
+        """Say how we are, in the words of sd_notify(3); never waits."""
+
+
+class LogindSession(Protocol):
+    """Logind as long as the connection lasts; NoLogind when it does not."""
+
+    async def listen(self) -> None:
+        """From now on, remember word of shutdowns."""
+
+    async def next_change(self) -> bool:
+        """Whether the machine is going down, as soon as there is news about that."""
+
+    async def delay_seconds(self) -> float:
+        """For how long a shutdown can be delayed."""
+
+    async def raise_delay(self, seconds: float) -> None:
+        """Have it delayed longer; LogindRefused for whom that is not allowed."""
+
+    async def inhibit(self) -> None:
+        """Delay the next shutdown until `release`; LogindRefused for whom that is not allowed."""
+
+    def release(self) -> None:
+        """Let the machine go down."""
+
+
+class LogindApi(Protocol):
+    """Who knows when the machine goes down."""
+
+    def connected(self) -> AbstractAsyncContextManager[LogindSession]:
+        """A connection; NoLogind where there is none to be had."""

@@ -45,6 +45,15 @@ def control_plane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     cluster.stop()
 
 
+@pytest.fixture(scope="session")
+def metrics_server() -> Path:
+    """The binary of metrics-server."""
+    try:
+        return build.built(build.METRICS_SERVER, build=False) / "metrics-server"
+    except build.NoControlPlane as reason:
+        _lacking(reason)
+
+
 @pytest.fixture
 def node_name(request: pytest.FixtureRequest) -> str:
     """A node name that tells the test and is new in every run."""

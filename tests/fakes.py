@@ -123,8 +123,10 @@ class FakeObjects:
         self._called("patch_status")
         return self._store(name, merged(self._found(name), patch))
 
-    async def patch(self, name: str, patch: Object) -> Object:
+    async def patch(self, what: str | Object, patch: Object) -> Object:
+        """Patch an object by its name, or an event that is given whole."""
         self._called("patch")
+        name = what if isinstance(what, str) else what["metadata"]["name"]
         return self._store(name, merged(self._found(name), patch))
 
     async def delete(self, name: str) -> None:
@@ -198,7 +200,8 @@ def merged(base: Any, patch: Any) -> Any:
         if change is None:
             result.pop(name, None)
         elif name == "conditions":
-            result[name] = _merged_by_type(result.get(name, []), change)
+            order = [one["type"] for one in patch.get("$setElementOrder/conditions", ())]
+            result[name] = _merged_by_type(result.get(name, []), change, order)
         elif name == "addresses":
             result[name] = [entry for entry in change if "$patch" not in entry]
         else:
@@ -206,11 +209,12 @@ def merged(base: Any, patch: Any) -> Any:
     return result
 
 
-def _merged_by_type(base: list[Object], changes: list[Object]) -> list[Object]:
+def _merged_by_type(base: list[Object], changes: list[Object], order: list[str]) -> list[Object]:
     by_type = {condition["type"]: condition for condition in base}
     for change in changes:
-        by_type[change["type"]] = {**by_type.get(change["type"], {}), **change}
-    return list(by_type.values())
+        found = {**by_type.get(change["type"], {}), **change}
+        by_type[change["type"]] = {name: value for name, value in found.items() if value is not None}
+    return sorted(by_type.values(), key=lambda one: order.index(one["type"]) if one["type"] in order else -1)
 
 
 class FakeHost:

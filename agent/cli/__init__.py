@@ -1,5 +1,5 @@
 """The command line: kubelet's flags, and the commands that kubelet lacks."""
 
-from agent.cli.commands import cli, main
+from agent.cli.daemon import main
 
-__all__ = ["cli", "main"]
+__all__ = ["main"]

@@ -1,25 +1,19 @@
-"""Flags → Config → app.serve(), and the commands beside it; nothing else."""
+"""The commands beside the daemon."""
 
-import logging
-import os
-import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from agent import __version__, klog
-from agent.adapters.settings.effective import Effective, from_flags
+from agent.adapters.settings.effective import from_flags
 from agent.adapters.settings.node_config import node_config
+from agent.cli.daemon import COMPLETE, be_daemon, finish, set_up_logging
 from agent.cli.grammar import KubeletCommand, KubeletGroup
+from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
-from agent.core.config import KUBELET_VERSION
 from agent.core.errors import ConfigError
 from agent.core.goduration import parse_seconds
 
-log = logging.getLogger(__name__)
-
-_COMPLETE = "_FAKE_KUBELET_COMPLETE"
 _CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 120, "max_content_width": 120}
 cli = typer.Typer(
     cls=KubeletGroup,
@@ -34,22 +28,6 @@ config = typer.Typer(
 cli.add_typer(config, name="config")
 
 
-def main() -> None:
-    """The command `fake-kubelet`: exit code 0 after a signal, 1 for what a person must fix."""
-    klog.set_up(0)
-    if _COMPLETE in os.environ:  # a shell asks: typer knows the shells only when told to
-        from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415  for shells alone
-
-        completion_init()
-    try:
-        cli(prog_name="fake-kubelet")
-    except ConfigError as error:
-        log.error("command failed", {"err": error})
-        sys.exit(1)
-    except SystemExit as done:
-        sys.exit(1 if done.code == 2 else done.code)  # a wrong flag: kubelet's code is 1
-
-
 @cli.callback(invoke_without_command=True)
 def run(context: typer.Context) -> None:
     """Present this machine to a Kubernetes cluster as a Node, and keep the Node alive.
@@ -58,53 +36,10 @@ def run(context: typer.Context) -> None:
     """
     flags: Mapping[str, Any] = context.obj
     if context.invoked_subcommand is not None:
-        if flags and context.invoked_subcommand != "config":
+        if flags and context.invoked_subcommand not in {"config", "healthcheck"}:
             raise ConfigError(f"{context.invoked_subcommand} takes no flags of kubelet")
         return
-    if flags.get("version") in {"true", "raw"}:
-        typer.echo(_version(raw=flags["version"] == "raw"))
-    else:
-        _serve(flags)
-
-
-def _version(*, raw: bool) -> str:
-    told = f"Kubernetes {KUBELET_VERSION}"
-    return f"{told} (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if raw else told
-
-
-def _serve(flags: Mapping[str, Any]) -> None:
-    settings = from_flags(flags)
-    node = node_config(settings)
-    set_up_logging(settings)
-    from agent.adapters.certificates.early import early_child  # noqa: PLC0415  for the daemon, not for --help
-
-    child = early_child(node)  # before the imports that take longest
-    from agent.adapters.certificates.smith import Smith  # noqa: PLC0415  for the daemon
-    from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
-
-    _finish(serve(node, reread_logging=lambda: set_up_logging(from_flags(flags)), keys=Smith(child)))
-
-
-def _finish(work: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end; what a person must fix is a ConfigError, wherever it was found."""
-    import asyncio  # noqa: PLC0415  too heavy for --help
-
-    from agent.ports import StartError  # noqa: PLC0415  as asyncio
-
-    try:
-        asyncio.run(work)
-    except StartError as error:
-        raise ConfigError(str(error)) from error
-
-
-def set_up_logging(settings: Effective) -> None:
-    """Log as the settings say, beginning with what there is to say about them."""
-    logging_config = settings.kubelet["logging"]
-    vmodule = [(item["filePattern"], item["verbosity"]) for item in logging_config["vmodule"]]
-    klog.set_up(logging_config["verbosity"], vmodule=vmodule, log_format=logging_config["format"])
-    for note in settings.notes:
-        level = logging.WARNING if note.verbosity < 0 else logging.INFO - note.verbosity
-        log.log(level, note.phrase, note.fields)
+    be_daemon(flags)
 
 
 @config.command(cls=KubeletCommand)
@@ -142,7 +77,7 @@ def demo(
     seconds = None if duration is None else _seconds("--for", duration)
     from agent.demo.run import demo as life  # noqa: PLC0415  the embedded cluster is for the demo alone
 
-    _finish(life(seconds, eviction_hard))
+    finish(life(seconds, eviction_hard))
 
 
 def _seconds(flag: str, text: str) -> float:
@@ -158,6 +93,31 @@ def join_cluster(context: typer.Context) -> None:
     join(context.obj["arguments"])
 
 
+@cli.command(cls=InstallCommand, name="install")
+def install_service(context: typer.Context) -> None:
+    """Make this machine a node for good, by a systemd service: `install --join HOST:PORT --token T …`."""
+    install(context.obj["arguments"])
+
+
+@cli.command(name="uninstall")
+def uninstall_service(
+    dry_run: Annotated[bool, typer.Option(help="Only print what would be done.")] = False,
+    purge: Annotated[bool, typer.Option(help="Remove settings and credentials, too.")] = False,
+) -> None:
+    """Stop the systemd service and remove it."""
+    uninstall(dry_run=dry_run, purge=purge)
+
+
+@cli.command(cls=KubeletCommand)
+def healthcheck(context: typer.Context) -> None:
+    """Ask the daemon on this machine how it is: prints ok, or why not and exits with 1. Takes the daemon's flags."""
+    from agent.cli.healthcheck import healthcheck as ask  # noqa: PLC0415  httpx, for this command alone
+
+    is_well, words = ask(context.obj)
+    typer.echo(words)
+    raise typer.Exit(0 if is_well else 1)
+
+
 @cli.command()
 def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")]) -> None:
     """Print a script that completes flags and commands: `source <(fake-kubelet completion bash)`."""
@@ -165,4 +125,4 @@ def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")])
 
     if shell not in {"bash", "zsh", "fish"}:
         raise ConfigError(f'no completion for "{shell}": bash, zsh or fish')
-    typer.echo(get_completion_script(prog_name="fake-kubelet", complete_var=_COMPLETE, shell=shell))
+    typer.echo(get_completion_script(prog_name="fake-kubelet", complete_var=COMPLETE, shell=shell))

@@ -102,8 +102,7 @@ def metavar(flag: Flag) -> str:
 def explained(flag: Flag, defaults: Mapping[str, Any]) -> str:
     """What a flag does, and its default."""
     default = default_text(flag, defaults)
-    parts = [flag.help, f"Default: {default}." if default else "", "(no effect yet)" if flag.later else ""]
-    return " ".join(part for part in parts if part)
+    return f"{flag.help} Default: {default}.".lstrip() if default else flag.help
 
 
 def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:

@@ -31,11 +31,22 @@ _ROWS = (
     Flag("cri-socket", "string", OURS, "Taken for kubeadm's sake; there is no runtime.", metavar="PATH"),
     Flag("ignore-preflight-errors", "strings", OURS, "Taken for kubeadm's sake; there are no such checks."),
 )
+CLIENT_CA = "authentication.x509.clientCAFile"
+# What kubeadm writes into a kubelet's configuration: without one, a kubelet would serve everybody.
+_KUBEADM = {
+    "rotateCertificates": "--rotate-certificates=true",
+    "authentication.anonymous.enabled": "--anonymous-auth=false",
+    "authentication.webhook.enabled": "--authentication-token-webhook=true",
+    "authorization.mode": "--authorization-mode=Webhook",
+    "readOnlyPort": "--read-only-port=0",
+}
 FLAGS_OF_JOIN = {flag.name: flag for flag in _ROWS}
 
 
 class JoinCommand(TyperCommand):
     """Its own flags in kubelet's grammar; all others are the daemon's."""
+
+    rows: Sequence[Flag] = _ROWS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Leave only a cry for help to typer; the rest is in `ctx.obj`."""
@@ -46,7 +57,7 @@ class JoinCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Kubeadm's flags, and a word about kubelet's."""
         with formatter.section("Flags"):
-            rows = [(f"--{flag.name} {flag.metavar}".strip(), flag.help) for flag in _ROWS]
+            rows = [(f"--{flag.name} {flag.metavar}".strip(), flag.help) for flag in self.rows]
             formatter.write_dl([*rows, ("--node-labels K=V ...", "All flags of `fake-kubelet --help`.")], col_max=46)
 
 
@@ -60,16 +71,17 @@ class Places:
     authority: Path
 
     @classmethod
-    def among(cls, flags: Mapping[str, Any]) -> "Places":
-        """As the flags say, else kubeadm's for root, and our own folder for others."""
-        root = os.geteuid() == 0
-        folder = Path("/etc/kubernetes") if root else Path.home() / ".fake-kubelet"
-        pki = FLAGS["cert-dir"].default if root else folder / "pki"
+    def of(cls, settings: Effective, *, folder: Path | None = None) -> "Places":
+        """As the settings say, else in the folder; without one, kubeadm's places for root, and our own for others."""
+        flags, as_kubeadm = settings.flags, folder is None and os.geteuid() == 0
+        folder = folder or (Path("/etc/kubernetes") if as_kubeadm else Path.home() / ".fake-kubelet")
+        pki = FLAGS["cert-dir"].default if as_kubeadm else folder / "pki"
+        authority = settings.kubelet["authentication"]["x509"]["clientCAFile"] if CLIENT_CA in settings.origins else ""
         return cls(
             kubeconfig=Path(flags.get("kubeconfig", folder / "kubelet.conf")),
             bootstrap=Path(flags.get("bootstrap-kubeconfig", folder / "bootstrap-kubelet.conf")),
             certificates=Path(flags.get("cert-dir", pki)),
-            authority=Path(flags.get("client-ca-file", folder / "pki" / "ca.crt")),
+            authority=Path(authority or folder / "pki" / "ca.crt"),
         )
 
 
@@ -93,8 +105,7 @@ def join(arguments: Sequence[str]) -> None:
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings = effective(daemon)
-    given = {**settings.flags, **_given_files(settings.kubelet, settings.origins)}
-    places, name = Places.among(given), node_config(settings).node_name
+    places, name = Places.of(settings), node_config(settings).node_name
     import asyncio  # noqa: PLC0415  too heavy for --help
 
     from agent.cli.membership import become_member  # noqa: PLC0415  httpx and all: not for --help
@@ -105,7 +116,7 @@ def join(arguments: Sequence[str]) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "agent", *daemon_flags(daemon, places, settings)])  # noqa: S606
 
 
-def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def split(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> tuple[list[str], list[str]]:
     """The words for us, and those for the daemon."""
     ours: list[str] = []
     theirs: list[str] = []
@@ -114,8 +125,8 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         word = rest.pop(0)
         name, equals, _ = word[2:].partition("=") if word.startswith("--") else (word[1:], "", "")
         name = name.replace("_", "-")
-        flag = FLAGS_OF_JOIN.get(name) or FLAGS.get(name)
-        target = ours if name in FLAGS_OF_JOIN or not word.startswith("-") else theirs
+        flag = own.get(name) or FLAGS.get(name)
+        target = ours if name in own or not word.startswith("-") else theirs
         target.append(word)
         takes_next = word.startswith("-") and flag and not equals and flag.kind not in WITHOUT_VALUE
         if takes_next and rest:
@@ -157,17 +168,8 @@ def daemon_flags(daemon: Sequence[str], places: Places, settings: Effective) -> 
         "cert-dir": places.certificates,
     }
     added = [*daemon, *(f"--{name}={path}" for name, path in paths.items() if name not in settings.flags)]
-    if "rotateCertificates" not in settings.origins:
-        added.append("--rotate-certificates=true")
-    if "authentication.x509.clientCAFile" not in settings.origins:
-        added.append(f"--client-ca-file={places.authority}")
-    return added
-
-
-def _given_files(kubelet: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, str]:
-    if "authentication.x509.clientCAFile" not in origins:
-        return {}
-    return {"client-ca-file": kubelet["authentication"]["x509"]["clientCAFile"]}
+    told = {**_KUBEADM, CLIENT_CA: f"--client-ca-file={places.authority}"}
+    return [*added, *(flag for field, flag in told.items() if field not in settings.origins)]
 
 
 def _endpoint(text: str) -> str:

@@ -20,7 +20,7 @@ def parse_node_ips(text: str) -> tuple[IPAddress, ...]:
 
 
 def addresses(facts: Facts) -> Object:
-    """InternalIP first, Hostname last, as kubelet orders them; a cloud controller's addresses stay."""
+    """IPs first, Hostname last, as kubelet orders them; a cloud controller's addresses stay."""
     config, network = facts.config, facts.host.network
     for position, ip in enumerate(_explicit(config)):
         if fault := _fault(ip, network):
@@ -31,7 +31,7 @@ def addresses(facts: Facts) -> Object:
     if config.registration.external_cloud_provider and not config.node_ips:
         return {"addresses": [hostname]}
     chosen = _explicit(config) or (_chosen(facts),)
-    return {"addresses": [*({"type": "InternalIP", "address": str(ip)} for ip in chosen), hostname]}
+    return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in chosen), hostname]}
 
 
 def provided_node_ip(config: Config) -> str | None:

@@ -10,6 +10,7 @@ from agent.core.labels import Taint, check_labels
 from agent.core.model import IPAddress
 from agent.core.names import subdomain_faults
 from agent.core.quantity import Quantity
+from agent.core.shutdown import GracePeriod
 
 KUBELET_VERSION = "v1.36.3"
 """The kubelet whose behaviour is reproduced."""
@@ -92,6 +93,7 @@ class Eviction:
     hard: tuple[Threshold, ...] = ()  # as kubelet without a config file: none
     soft: tuple[Threshold, ...] = ()
     transition_seconds: float = 300.0  # how long a condition stays after it was last seen
+    max_pod_grace_seconds: int = 0  # how long a pod may take to go below a soft threshold
     sensor_seconds: float = 1.0  # how often the host is looked at; kubelet's way from 10 s on
 
     def __post_init__(self) -> None:
@@ -106,11 +108,27 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Where this node listens."""
+    """Where this node listens, and to whom; open by default, as a kubelet without a config file is."""
 
+    enabled: bool = True
+    address: str = "0.0.0.0"  # noqa: S104  the kubelet's: the API server has to reach it
     port: int = 10250  # told in the Node's daemonEndpoints
+    read_only_port: int = 10255  # without authentication; 0 switches it off
     healthz_port: int = 10248  # 0 switches it off
     healthz_bind_address: str = "127.0.0.1"
+    anonymous: bool = True
+    client_ca_file: str = ""  # whose certificates are trusted
+    token_reviews: bool = False  # whether the API server is asked who bears a token
+    token_seconds: float = 120.0  # how long that answer is good
+    access_reviews: bool = False  # whether it is asked who may do what; without, everybody may do everything
+    allowed_seconds: float = 300.0  # how long a yes is good
+    denied_seconds: float = 30.0  # how long a no is good
+    debugging_handlers: bool = True  # exec, logs and the like
+    system_logs: bool = True  # files below /var/log
+    profiling: bool = True
+    debug_flags: bool = True
+    tls_min_version: str = ""  # VersionTLS12 or VersionTLS13
+    tls_cipher_suites: tuple[str, ...] = ()  # in Go's names
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:
@@ -141,6 +159,35 @@ class Certificates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """How long the machine is held back when it goes down; without periods it is not."""
+
+    grace_periods: tuple[GracePeriod, ...] = ()
+
+    @property
+    def is_graceful(self) -> bool:
+        """Whether the cluster is told before the machine goes."""
+        return bool(self.grace_periods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """What is done about pods that are bound to the node."""
+
+    mode: str = "simulate"  # or refuse them, or ignore them
+    job_run_seconds: float = 10.0  # how long the containers of a Job's pod seem to run
+    allowed_sysctls: tuple[str, ...] = ()  # beside those that harm nobody else
+    manifest_path: str = ""  # a file or folder that asks for static pods
+    manifest_check_seconds: float = 20.0  # how often it is looked at
+
+    def __post_init__(self) -> None:
+        if self.mode not in {"simulate", "refuse", "ignore"}:
+            raise ConfigError(f'--pods must be simulate, refuse or ignore, not "{self.mode}"')
+        if self.job_run_seconds < 0:
+            raise ConfigError("--job-run-for must not be negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One node's settings."""
 
@@ -149,6 +196,7 @@ class Config:
     root_dir: str = "/var/lib/kubelet"
     host_root: str = "/"  # where the host's root is mounted, for one who runs in a container
     node_ips: tuple[IPAddress, ...] = ()
+    node_ip_type: str = "InternalIP"  # or ExternalIP, for one whom other nodes cannot route to
     kubelet_version: str = KUBELET_VERSION
     container_runtime_version: str = ""
     registration: Registration = Registration()
@@ -157,9 +205,13 @@ class Config:
     eviction: Eviction = Eviction()
     serving: Serving = Serving()
     certificates: Certificates = Certificates()
+    shutdown: Shutdown = Shutdown()
+    pods: Pods = Pods()
 
     def __post_init__(self) -> None:
         if faults := subdomain_faults(self.node_name):
             raise ConfigError(
                 f'invalid node name "{self.node_name}": {", ".join(faults)}; give another with --hostname-override'
             )
+        if self.node_ip_type not in {"InternalIP", "ExternalIP"}:
+            raise ConfigError(f'--node-ip-type must be InternalIP or ExternalIP, not "{self.node_ip_type}"')

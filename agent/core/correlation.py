@@ -20,6 +20,14 @@ class Correlated(NamedTuple):
     patch: Object | None
 
 
+class _Told(NamedTuple):
+    """What is needed to count an event once more."""
+
+    name: str
+    first: str
+    times: int
+
+
 @dataclass(slots=True)
 class _Bucket:
     tokens: float
@@ -38,18 +46,17 @@ class Correlator:
     def __init__(self) -> None:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._similar: OrderedDict[str, _Similar] = OrderedDict()
-        self._told: OrderedDict[str, Object] = OrderedDict()
+        self._told: OrderedDict[str, _Told] = OrderedDict()
 
     def correlate(self, event: Object, now_seconds: float) -> Correlated | None:
         """The event or patch to send; None where this object had more than its share."""
         event, key = self._aggregated(event, now_seconds)
-        first = self._told.get(key)
         patch = None
-        if first:
-            told = {"count": first["count"] + 1, "lastTimestamp": event["lastTimestamp"], "message": event["message"]}
-            event = {**first, **told}
-            patch = told
-        _remember(self._told, key, event)
+        if told := self._told.get(key):
+            patch = {"count": told.times + 1, "lastTimestamp": event["lastTimestamp"], "message": event["message"]}
+            first = {"metadata": {**event["metadata"], "name": told.name}, "firstTimestamp": told.first}
+            event = {**event, **first, **patch}
+        _remember(self._told, key, _Told(event["metadata"]["name"], event["firstTimestamp"], event["count"]))
         return None if self._is_spam(event, now_seconds) else Correlated(event, patch)
 
     def _aggregated(self, event: Object, now_seconds: float) -> tuple[Object, str]:

@@ -1,7 +1,7 @@
-"""Events about the node: the difference between two statuses, and the object that is sent."""
+"""Events about the node: the difference between two statuses, and the object that is sent for any event of ours."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent.core.conditions import PRESSURE_TYPES, find_condition
 from agent.core.facts import timestamp
@@ -18,6 +18,22 @@ _REASONS = {
 }
 
 
+class Happening(Protocol):
+    """What an event tells."""
+
+    @property
+    def reason(self) -> str:
+        """One word for machines."""
+
+    @property
+    def message(self) -> str:
+        """A sentence for people."""
+
+    @property
+    def type(self) -> str:
+        """Normal or Warning."""
+
+
 class NodeEvent(NamedTuple):
     """Something that happened to the node."""
 
@@ -27,6 +43,8 @@ class NodeEvent(NamedTuple):
 
 
 STARTING = NodeEvent("Starting", "Starting kubelet.")
+SHUTDOWN_DETECTED = NodeEvent("Shutdown", "Shutdown manager detected shutdown event")
+SHUTDOWN_CANCELLED = NodeEvent("Shutdown", "Shutdown manager detected shutdown cancellation")
 
 
 def status_events(node_name: str, before: Object, after: Object) -> list[NodeEvent]:
@@ -57,15 +75,20 @@ def reboot_events(node_name: str, before: Object, boot_id: str) -> list[NodeEven
     return [NodeEvent("Rebooted", f"Node {node_name} has been rebooted, boot id: {boot_id}", "Warning")]
 
 
-def event_object(node_name: str, event: NodeEvent, now: datetime, number: int) -> Object:
-    """The event as kubelet v1.36 writes it, without the Node's UID; `number` tells apart those of one microsecond."""
-    at = timestamp(now)
+def event_object(
+    node_name: str, event: Happening, now: datetime, number: int, *, about: Object | None = None
+) -> Object:
+    """An event of this node as kubelet v1.36 writes it; one about the Node itself is told without its UID.
+
+    `number` tells apart those of one microsecond.
+    """
+    at, about = timestamp(now), about or {"apiVersion": "v1", "kind": "Node", "name": node_name}
     nanos = int(now.timestamp()) * 10**9 + now.microsecond * 1000 + number % 1000
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{node_name}.{nanos:x}", "namespace": NAMESPACE},
-        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node_name},
+        "metadata": {"name": f"{about['name']}.{nanos:x}", "namespace": about.get("namespace", NAMESPACE)},
+        "involvedObject": about,
         "reason": event.reason,
         "message": event.message,
         "type": event.type,

@@ -16,9 +16,10 @@ class Filesystem:
     """One mounted filesystem, as statvfs tells it."""
 
     capacity_bytes: int
-    available_bytes: int
+    available_bytes: int  # to those without privileges
     inodes: int
     inodes_free: int
+    used_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

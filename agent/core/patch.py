@@ -28,7 +28,7 @@ def is_changed(patch: Object) -> bool:
 
 def _metadata(observed: Object, desired: Object) -> Object:
     old, new = observed.get("metadata", {}), desired.get("metadata", {})
-    parts = {name: _map_diff(old.get(name) or {}, new.get(name) or {}) for name in ("labels", "annotations")}
+    parts = {name: map_diff(old.get(name) or {}, new.get(name) or {}) for name in ("labels", "annotations")}
     return {name: part for name, part in parts.items() if part}
 
 
@@ -39,31 +39,32 @@ def _status(observed: Object, desired: Object) -> Object:
         if _same(name, old, new):
             continue
         if name == "conditions":
-            patch |= _conditions(old or [], new or [])
+            patch |= conditions_diff(old or [], new or [])
         elif name == "addresses" and old:
             # The API merges addresses by type, which cannot hold two InternalIPs: replace the list.
             patch[name] = [*(new or []), {"$patch": "replace"}]
         else:
-            patch[name] = _map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+            patch[name] = map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
     return patch
 
 
-def _conditions(observed: list[Object], desired: list[Object]) -> Object:
+def conditions_diff(observed: list[Object], desired: list[Object]) -> Object:
     """Changed fields only, keyed by type; the order list is what client-go adds."""
     old = {condition["type"]: condition for condition in observed}
     changes = [
-        {**changed, "type": new["type"]} for new in desired if (changed := _map_diff(old.get(new["type"], {}), new))
+        {**changed, "type": new["type"]} for new in desired if (changed := map_diff(old.get(new["type"], {}), new))
     ]
     return {"$setElementOrder/conditions": [{"type": new["type"]} for new in desired], "conditions": changes}
 
 
-def _map_diff(old: Object, new: Object) -> Object:
+def map_diff(old: Object, new: Object) -> Object:
+    """What must be merged into one map so that it becomes the other."""
     changes = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
     return changes | {name: None for name in old if name not in new}
 
 
 def _change(old: Any, new: Any) -> Any:
-    return _map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+    return map_diff(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
 
 
 def _same(name: str, old: Any, new: Any) -> bool:

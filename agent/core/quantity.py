@@ -78,6 +78,10 @@ class Quantity:
         """The thousandths, rounded away from zero as Go's MilliValue() does."""
         return _rounded_away(self.nano, 10**6)
 
+    def plus(self, other: "Quantity") -> "Quantity":
+        """This amount and another; a zero takes over the other's format, as in Go."""
+        return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
+
     def minus(self, other: "Quantity") -> "Quantity":
         """This amount less another; a zero takes over the other's format, as in Go."""
         return Quantity(self.nano - other.nano, self.format if self.nano else other.format)

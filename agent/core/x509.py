@@ -36,7 +36,7 @@ class Certificate:
 
 def read_certificates(pem: str) -> tuple[Certificate, ...]:
     """All certificates of a PEM text, in their order; a ValueError if there is none, or one is broken."""
-    found = tuple(_certificate(der) for der in _ders(pem))
+    found = tuple(read_certificate(der) for der in _ders(pem))
     if not found:
         raise ValueError("there is no certificate in it")
     return found
@@ -76,7 +76,8 @@ def _items(data: bytes) -> Iterator[_Item]:
         position += length
 
 
-def _certificate(der: bytes) -> Certificate:
+def read_certificate(der: bytes) -> Certificate:
+    """One certificate; a ValueError if it is broken."""
     try:
         (outer,) = _items(der)
         fields = [item for item in _items(next(_items(outer.content)).content) if item.tag != _VERSION]

@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import signal
+import socket
 import sys
 import tempfile
 from asyncio.subprocess import Process
@@ -38,7 +39,7 @@ async def demo(duration_seconds: float | None, eviction_hard: str | None) -> Non
     end = None if duration_seconds is None else SystemClock().monotonic() + duration_seconds
     with tempfile.TemporaryDirectory(prefix="fake-kubelet-demo-") as folder:
         kubeconfig, log = Path(folder, "kubeconfig"), Path(folder, "fake-kubelet.log")
-        flags = ["--kubeconfig", str(kubeconfig), "--healthz-port", "0", "--eviction-hard", eviction_hard]
+        flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard, *_apart(folder)]
         async with MiniCluster() as cluster:
             cluster.write_kubeconfig(kubeconfig)
             async with _daemon(flags, log) as daemon:
@@ -47,6 +48,15 @@ async def demo(duration_seconds: float | None, eviction_hard: str | None) -> Non
                     await _watch(cluster, config, show, daemon=daemon, stop=stop, end=end)
                 if daemon.returncode is not None:
                     raise StartError(f"the daemon ended with exit code {daemon.returncode}:\n{_last_lines(log)}")
+
+
+def _apart(folder: str) -> list[str]:
+    """Flags with which the daemon gets in nobody's way: this machine may have a kubelet already."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    serving = ["--address", "127.0.0.1", "--port", str(port), "--read-only-port", "0", "--healthz-port", "0"]
+    return [*serving, "--cert-dir", str(Path(folder, "pki"))]
 
 
 async def _watch(

@@ -35,6 +35,11 @@ def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     return _without_end(weather, _Scouting(), on_failure, jitter=1.0)
 
 
+def following(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
+    """A watch beside the scout has client-go's patience: 0.8 s, doubling up to 30 s, or until the scout is through."""
+    return _without_end(weather, wait_exponential(multiplier=0.8, max=30), on_failure, jitter=1.0)
+
+
 def renewing_certificate(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """client-go's patience for a certificate: 2 s, doubling up to 32 s, without end."""
     return _without_end(weather, wait_exponential(multiplier=2, max=32), on_failure, jitter=0.1)

@@ -22,7 +22,7 @@ from agent.core.config import Config
 from agent.core.eviction import observe
 from tests.bench.api import watch_node
 from tests.cluster import build
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import AgentProcess, apart
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
@@ -70,7 +70,7 @@ def measure(cluster: ControlPlane, directory: Path, times: int) -> dict[tuple[st
         stack.enter_context(kubelet)
         ours = _NAMES["fake-kubelet"]
         own = ["--kubeconfig", str(cluster.node_kubeconfig(ours)), "--hostname-override", ours, "--healthz-port=0"]
-        agent = AgentProcess(*kubelet.arguments, *own, log=directory / "agent.log")
+        agent = AgentProcess(*kubelet.arguments, *own, *apart(directory / "ours"), log=directory / "agent.log")
         stack.callback(agent.stop)
         agent.start()
         for program in _NAMES:

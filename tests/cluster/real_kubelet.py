@@ -16,7 +16,7 @@ from tests.cluster.waiting import eventually
 
 # What a kubelet changes outside its --root-dir, whatever its settings.
 # kubelet v1.36: container_manager_linux.go, setupKernelTunables
-_TUNABLES = (
+TUNABLES = (
     Path("/proc/sys/kernel/keys/root_maxbytes"),
     Path("/proc/sys/kernel/keys/root_maxkeys"),
     Path("/proc/sys/kernel/panic"),
@@ -84,7 +84,7 @@ class RealKubelet:
         for original in _DIRECTORIES:
             original.mkdir(parents=True, exist_ok=True)
             self._stand_in(original).mkdir(exist_ok=True)
-        for original in _TUNABLES:
+        for original in TUNABLES:
             shutil.copyfile(original, self._stand_in(original))
         kubeconfig = self._kubeconfig or self._control_plane.node_kubeconfig(self.node_name)
         shutil.copyfile(kubeconfig, self.directory / "kubeconfig")
@@ -123,7 +123,7 @@ class RealKubelet:
 
     def _in_new_namespace(self) -> list[str]:
         """fakecri, after everything is mounted that the kubelet should see."""
-        mounts = [["mount", "--bind", str(self._stand_in(path)), str(path)] for path in (*_TUNABLES, *_DIRECTORIES)]
+        mounts = [["mount", "--bind", str(self._stand_in(path)), str(path)] for path in (*TUNABLES, *_DIRECTORIES)]
         fakecri = [str(self._control_plane.bin / "fakecri"), str(self._socket), str(self.directory)]
         script = " && ".join(shlex.join(words) for words in [*mounts, ["exec", *fakecri]])
         return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script]

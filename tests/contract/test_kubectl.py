@@ -23,7 +23,7 @@ Kubectl = Callable[..., Awaitable[str]]
 
 def stock_kubectl() -> str:
     """The kubectl of the control plane under test, or the one on the PATH."""
-    for directory in (os.environ.get("KUBEBUILDER_ASSETS", ""), str(build.cache_directory())):
+    for directory in (os.environ.get("KUBEBUILDER_ASSETS", ""), str(build.KUBERNETES.directory)):
         if directory and os.access(Path(directory) / "kubectl", os.X_OK):
             return str(Path(directory) / "kubectl")
     found = shutil.which("kubectl")

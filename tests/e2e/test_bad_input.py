@@ -61,15 +61,15 @@ def test_a_node_that_is_another_ones_is_refused_in_the_servers_words(start_node,
     assert agent.running
 
 
-def test_a_port_in_use_ends_it_with_one_clear_line(start_agent, control_plane, node_name):
+def test_a_healthz_port_in_use_is_told_once_and_waited_for_as_a_kubelet_does(start_node, cluster, free_port):
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", free_port))
         taken.listen()
-        port = taken.getsockname()[1]
-        kubeconfig = str(control_plane.node_kubeconfig(node_name))
-        agent = start_agent("--kubeconfig", kubeconfig, "--healthz-port", str(port))
-        eventually(lambda: not agent.running)
-    assert agent.stop() == 1
-    assert len(errors(agent)) == 1
-    assert f"cannot listen on 127.0.0.1:{port}" in errors(agent)[0]
-    assert "--healthz-port" in errors(agent)[0]
+        agent = start_node("--healthz-port", str(free_port))
+        cluster.wait_until_ready()
+    eventually(lambda: socket.create_connection(("127.0.0.1", free_port), timeout=1).close() is None, within=15)
+    told = [line for line in errors(agent) if "healthz" in line]
+    assert len(told) == 1
+    assert f"cannot listen on 127.0.0.1:{free_port}" in told[0]
+    assert "--healthz-port" in told[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.agent_process import apart
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
@@ -42,7 +43,7 @@ def capacity(cluster):
 
 def test_a_cgroups_limits_are_told_and_followed(cluster, control_plane, small_cgroup, tmp_path):
     kubeconfig = str(control_plane.node_kubeconfig(cluster.name))
-    flags = ["--kubeconfig", kubeconfig, "--hostname-override", cluster.name, "--healthz-port", "0"]
+    flags = ["--kubeconfig", kubeconfig, "--hostname-override", cluster.name, "--healthz-port", "0", *apart(tmp_path)]
     words = inside(small_cgroup, sys.executable, "-m", "agent", *flags, "--capacity-from", "cgroup")
     agent = Process("fake-kubelet", words, log=tmp_path / "log")
     agent.start()
@@ -57,7 +58,7 @@ def test_a_cgroups_limits_are_told_and_followed(cluster, control_plane, small_cg
 
 def test_by_default_the_host_is_told_even_in_a_small_cgroup(cluster, control_plane, small_cgroup, tmp_path):
     kubeconfig = str(control_plane.node_kubeconfig(cluster.name))
-    flags = ["--kubeconfig", kubeconfig, "--hostname-override", cluster.name, "--healthz-port", "0"]
+    flags = ["--kubeconfig", kubeconfig, "--hostname-override", cluster.name, "--healthz-port", "0", *apart(tmp_path)]
     agent = Process("fake-kubelet", inside(small_cgroup, sys.executable, "-m", "agent", *flags), log=tmp_path / "log")
     agent.start()
     try:

@@ -17,10 +17,11 @@ import pytest
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
+from agent.adapters.kube_pods import KubePods, pods_of
 from agent.adapters.lane import Lane
-from agent.app import supervise
 from agent.core.config import Config
-from agent.node import Lanes, Node
+from agent.node import Lanes, Node, PodLanes
+from agent.supervisor import supervise
 from tests.bench.proc import footprint
 from tests.cluster.waiting import eventually
 from tests.fakes import FakeHost
@@ -67,10 +68,10 @@ async def lanes(fuzz, node_name, tmp_path):
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
     credentials = await load_credentials(str(tmp_path / "kubeconfig"))
     async with AsyncExitStack() as open_lanes:
-        ways = [Lane(credentials, architecture="amd64", timeout_seconds=10) for _ in range(4)]
+        ways = [Lane(credentials, architecture="amd64", timeout_seconds=10) for _ in range(5)]
         for way in ways:
             open_lanes.push_async_callback(way.close)
-        lease, status, watch, rest = ways
+        lease, status, watch, rest, pods = ways
         yield Lanes(
             nodes=KubeNodes(rest),
             status_nodes=KubeNodes(status),
@@ -79,6 +80,7 @@ async def lanes(fuzz, node_name, tmp_path):
             csinodes=KubeCSINodes(rest),
             events=KubeEvents(rest),
             own_node=KubeSelection.node(watch, node_name),
+            pods=PodLanes(pods=KubePods(pods), own_pods=pods_of(watch, node_name), events=KubeEvents(pods)),
         )
 
 
@@ -135,7 +137,7 @@ async def test_ten_thousand_answers_that_make_no_sense(fuzz, lanes, node_name, a
     before, after = quiet
     assert after.objects - before.objects < 0.02 * before.objects
     assert after.rss_mib - before.rss_mib < 8
-    assert after.sockets - before.sockets <= 12  # four lanes, each with two ends here and one beyond the proxy
+    assert after.sockets - before.sockets <= 15  # five lanes, each with two ends here and one beyond the proxy
     assert after.tasks - before.tasks <= 4
 
 

@@ -1,8 +1,9 @@
-"""The commands of docs/lab-node-health.md do what the page says, on the embedded cluster and on a real one."""
+"""The commands of the labs in docs/ do what their pages say, on the embedded cluster and on a real one."""
 
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,11 @@ import pytest
 import yaml
 
 from agent.minicluster import MiniCluster
+from tests.cluster.agent_process import apart
 from tests.cluster.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "lab-node-health.md"
+HEALTH, DEATH = ROOT / "docs" / "lab-node-health.md", ROOT / "docs" / "non-graceful-shutdown.md"
 _BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 _PATIENCE_SECONDS = 75.0
 
@@ -31,8 +33,8 @@ class Step(NamedTuple):
     promises: list[str]
 
 
-def steps():
-    return [Step(commands, promised.splitlines()) for commands, promised in _BLOCK.findall(PAGE.read_text("utf-8"))]
+def steps(page):
+    return [Step(commands, promised.splitlines()) for commands, promised in _BLOCK.findall(page.read_text("utf-8"))]
 
 
 def keeps(output, promise):
@@ -58,26 +60,29 @@ def take(step, folder, environment):
         time.sleep(0.5)
 
 
-def do_the_lab(kubeconfig, folder, kubectl):
+def do_the_lab(page, kubeconfig, folder, kubectl):
     folder.mkdir()
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     tools = folder / "bin"
     tools.mkdir()
     (tools / "kubectl").symlink_to(kubectl)
     (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent "$@"\n')
+    (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent {shlex.join(apart(folder))} "$@"\n')
     for tool in ("python", "fake-kubelet"):
         (tools / tool).chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "KUBECONFIG": str(kubeconfig),
-        "KUBECACHEDIR": str(folder / "cache"),
-        "API_PORT": server.rpartition(":")[2],
-        "LAB_PORT": str(free_ports(1)[0]),
-    }
+    environment = (
+        os.environ
+        | {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECACHEDIR": str(folder / "cache"),
+            "API_PORT": server.rpartition(":")[2],
+        }
+        | dict(zip(("LAB_PORT", "SPARE_PORT"), map(str, free_ports(2)), strict=True))
+    )
     try:
-        for step in steps():
+        for step in steps(page):
             take(step, folder, environment)
     finally:
         for pid_file in folder.glob("*.pid"):
@@ -111,17 +116,21 @@ class Embedded:
 
 @pytest.fixture(scope="module")
 def labs(plane, tmp_path_factory):
-    """Both labs at the same time: they mostly wait."""
+    """All labs at the same time: they mostly wait."""
     folder = tmp_path_factory.mktemp("lab")
     real = folder / "real.kubeconfig"
     shutil.copyfile(plane.admin_kubeconfig, real)
-    with ThreadPoolExecutor(2) as learners, Embedded(folder / "embedded.kubeconfig") as embedded:
+    with ThreadPoolExecutor(3) as learners, Embedded(folder / "embedded.kubeconfig") as embedded:
         done = {
-            name: learners.submit(do_the_lab, kubeconfig, folder / name, plane.kubectl_path)
-            for name, kubeconfig in (("embedded", embedded), ("real", real))
+            name: learners.submit(do_the_lab, page, kubeconfig, folder / name, plane.kubectl_path)
+            for name, page, kubeconfig in (
+                ("embedded", HEALTH, embedded),
+                ("real", HEALTH, real),
+                ("death", DEATH, real),
+            )
         }
         for future in done.values():
-            future.exception()  # wait for both before the clusters go
+            future.exception()  # wait for all before the clusters go
     return done
 
 
@@ -130,6 +139,11 @@ def test_every_step_of_the_lab_does_what_the_page_says(labs, cluster):
     labs[cluster].result()
 
 
-def test_the_page_has_steps_and_promises():
-    assert len(steps()) >= 10
-    assert sum(len(step.promises) for step in steps()) >= 12
+def test_every_step_of_the_lab_about_a_machine_that_dies_does_what_the_page_says(labs):
+    labs["death"].result()
+
+
+@pytest.mark.parametrize("page", [HEALTH, DEATH], ids=["health", "death"])
+def test_the_page_has_steps_and_promises(page):
+    assert len(steps(page)) >= 10
+    assert sum(len(step.promises) for step in steps(page)) >= 10

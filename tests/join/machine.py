@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster.agent_process import apart
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.process import Process
@@ -35,10 +36,15 @@ class Machine:
         return [
             f"--bootstrap-kubeconfig={self.bootstrap}",
             f"--kubeconfig={self.kubeconfig}",
-            f"--cert-dir={self.pki}",
             f"--hostname-override={self.name}",
             "--healthz-port=0",
+            *self.apart,
         ]
+
+    @property
+    def apart(self) -> list[str]:
+        """Flags that keep it out of the way of others on this machine."""
+        return apart(self.folder)
 
     def give_token(self, token: str = BOOTSTRAP_TOKEN) -> None:
         """Put bootstrap credentials there, as kubeadm does."""

@@ -20,7 +20,7 @@ MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @pytest.fixture
 def member(machine):
-    """A machine whose service account has the rights of config/rbac.yaml."""
+    """A machine whose service account has the rights of config/rbac."""
     machine.plane.kubectl("create", "namespace", "fake-kubelet", check=False)
     machine.plane.kubectl("apply", "-f", str(RBAC))
     yield machine
@@ -56,7 +56,7 @@ def write_kubeconfig(machine, user, **cluster):
 
 def start(machine):
     common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
-    return machine.run(common)
+    return machine.run([*common, *machine.apart])
 
 
 def assert_member(machine):
@@ -106,9 +106,10 @@ def test_in_a_pod_the_service_account_is_found_without_a_kubeconfig(member):
     (account / "ca.crt").write_text(member.plane.ca_file.read_text())
     (account / "namespace").write_text("fake-kubelet")
     # A folder of the test's own stands in for /var/run, so that nothing of the machine changes.
+    daemon = [sys.executable, "-m", "agent", f"--hostname-override={member.name}", "--healthz-port=0", *member.apart]
     script = (
         f"mount -t tmpfs none /var/run && mkdir -p {MOUNT} && mount --bind {shlex.quote(str(account))} {MOUNT} && "
-        f"exec {shlex.join([sys.executable, '-m', 'agent', f'--hostname-override={member.name}', '--healthz-port=0'])}"
+        f"exec {shlex.join(daemon)}"
     )
     env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(member.plane.layout.apiserver)}
     argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script]

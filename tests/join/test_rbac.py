@@ -1,4 +1,4 @@
-"""config/rbac.yaml grants what a node does, and nothing that it does not do."""
+"""config/rbac grants what a node does, and nothing that it does not do."""
 
 import json
 import time
@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.waiting import eventually
 from tests.join.machine import Machine
 
-RBAC = Path(__file__).parents[2] / "config" / "rbac.yaml"
+RBAC = Path(__file__).parents[2] / "config" / "rbac" / "rbac.yaml"
 DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
 USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
 DEREGISTER = "fake-kubelet-deregister"
@@ -36,7 +36,7 @@ def used(machine):
     for request in machine.requests():
         about = request["objectRef"]
         resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-        namespace = about.get("namespace", "") if resource != "nodes" else ""
+        namespace = about.get("namespace", "") if resource == "leases" else ""  # the others are granted everywhere
         rights.add((about.get("apiGroup", ""), resource, namespace, request["verb"]))
     return rights
 
@@ -60,7 +60,12 @@ def machine(control_plane, node_name, tmp_path):
 
 
 def start(machine, *flags):
-    common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
+    common = (
+        f"--kubeconfig={machine.kubeconfig}",
+        f"--hostname-override={machine.name}",
+        "--healthz-port=0",
+        *machine.apart,
+    )
     return machine.run([*common, *flags])
 
 
@@ -74,6 +79,24 @@ def repeat_an_event(machine):
         time.sleep(1.5)  # longer than a status update: both states are to be seen
 
 
+def bind_and_delete_a_pod(machine):
+    """A pod that comes to the node, and is gone again."""
+    spec = {"nodeName": machine.name, "containers": [{"name": "main", "image": "pause"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": machine.name}, "spec": spec}
+    machine.plane.kubectl("create", "-f", "-", input=json.dumps(pod))
+    machine.plane.kubectl("wait", "--for=condition=Ready", f"pod/{machine.name}", "--timeout=20s")
+    machine.plane.kubectl("delete", "pod", machine.name, "--timeout=20s")
+
+
+def ask_for_a_static_pod(machine):
+    """A pod that a file asks for; it may not have a service account."""
+    spec = {"automountServiceAccountToken": False, "containers": [{"name": "main", "image": "pause"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "static"}, "spec": spec}
+    path = machine.folder / "static.yaml"
+    path.write_text(json.dumps(pod))
+    return f"--pod-manifest-path={path}"
+
+
 def leave_a_csinode(machine):
     """What an earlier Node of this name has left behind."""
     left = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name}}
@@ -82,10 +105,11 @@ def leave_a_csinode(machine):
 
 def test_every_rule_is_needed_and_none_is_missing(machine):
     leave_a_csinode(machine)
-    start(machine, "--node-status-update-frequency=1s")
+    start(machine, "--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
     machine.wait_until_ready()
     wanted = granted(deregister=False)
     repeat_an_event(machine)
+    bind_and_delete_a_pod(machine)
     eventually(lambda: wanted <= used(machine), within=25, every=0.5)
     assert used(machine) == wanted
     assert machine.refusals() == []

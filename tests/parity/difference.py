@@ -1,7 +1,7 @@
 """Two sets of Kubernetes objects compared field by field, with a list of what may differ."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,13 @@ import yaml
 ALLOWED = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
 
 
-def differences(kubelet: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+def differences(kubelet: dict[str, Any], ours: dict[str, Any], allowed: Sequence[Any] = ALLOWED) -> list[str]:
     """One line for each field that differs and may not."""
     theirs_flat, ours_flat = dict(_flat(kubelet)), dict(_flat(ours))
     lines = []
     for path in sorted(theirs_flat.keys() | ours_flat.keys()):
         left, right = theirs_flat.get(path, "(absent)"), ours_flat.get(path, "(absent)")
-        if left != right and not _allowed(path):
+        if left != right and not _allowed(path, allowed):
             lines.append(f"{path}: kubelet {left!r}, fake-kubelet {right!r}")
     return lines
 
@@ -32,5 +32,5 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _allowed(path: str) -> bool:
-    return any(re.fullmatch(entry["path"], path) for entry in ALLOWED)
+def _allowed(path: str, allowed: Sequence[Any]) -> bool:
+    return any(re.fullmatch(entry["path"], path) for entry in allowed)

@@ -50,7 +50,10 @@ def _side_by_side(control_plane: ControlPlane, batch: Sequence[Case], folders: S
         for case, name, folder in zip(batch, names, folders, strict=True)
     ]
     theirs = _run(control_plane, batch, names, kubelets)
-    agents = [AgentProcess(*kubelet.arguments, log=kubelet.directory / "agent.log") for kubelet in kubelets]
+    agents = [
+        AgentProcess(*kubelet.arguments, f"--port={kubelet.port}", log=kubelet.directory / "agent.log")
+        for kubelet in kubelets
+    ]
     ours = _run(control_plane, batch, names, agents)
     return {case.id: pair for case, *pair in zip(batch, theirs, ours, strict=True)}
 

@@ -12,7 +12,7 @@ import pytest
 from agent.adapters.host import LinuxHost
 from agent.core.config import Config
 from agent.core.eviction import observe
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import AgentProcess, apart
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
@@ -71,7 +71,7 @@ def test_memory_disk_and_pid_pressure_come_and_go_on_both(
         stack.enter_context(kubelet)
         # The last of a flag wins: the same line, another node.
         own = ["--kubeconfig", str(control_plane.node_kubeconfig(names[1])), "--hostname-override", names[1]]
-        agent = AgentProcess(*kubelet.arguments, *own, "--healthz-port=0", log=tmp_path / "agent.log")
+        agent = AgentProcess(*kubelet.arguments, *own, "--healthz-port=0", *apart(tmp_path), log=tmp_path / "agent.log")
         stack.callback(agent.stop)
         agent.start()
         for name in names:

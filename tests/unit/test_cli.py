@@ -115,7 +115,7 @@ def without_comments(text):
         ("fake-kubelet --kubeconfig /k --eviction-s", {"--eviction-soft", "--eviction-soft-grace-period"}),
         ("fake-kubelet com", {"completion"}),
         ("fake-kubelet config sh", {"show"}),
-        ("fake-kubelet config show --pods", {"--pods-per-core"}),
+        ("fake-kubelet config show --pods", {"--pods", "--pods-per-core"}),
     ],
 )
 def test_a_shell_completes_flags_and_commands(typed, offered):

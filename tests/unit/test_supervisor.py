@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from agent.app import _reload_on_signal, supervise
 from agent.core.errors import ConfigError
+from agent.supervisor import reload_on_signal, supervise
 
 pytestmark = pytest.mark.anyio
 
@@ -72,8 +72,23 @@ async def test_last_words_are_said_after_the_loops_and_before_the_lasting_ones_e
     assert lasting.ended
 
 
+async def test_a_node_that_goes_down_says_so_while_everything_runs_and_its_lease_ends_last():
+    stop, status, lease, order = asyncio.Event(), Forever(), Forever(), []
+
+    async def note():
+        order.append((status.ended, lease.ended))
+
+    work = supervise([lease, status], stop, parting=note, lasting=[lease], last_words=note)
+    supervisor = asyncio.create_task(work)
+    await asyncio.sleep(0)
+    stop.set()
+    await supervisor
+    assert order == [(False, False), (True, False)]
+    assert lease.ended
+
+
 async def test_last_words_that_nobody_hears_do_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr("agent.app._LAST_WORDS_SECONDS", 0.01)
+    monkeypatch.setattr("agent.supervisor.LAST_WORDS_SECONDS", 0.01)
     stop = asyncio.Event()
     stop.set()
     async with asyncio.timeout(5):
@@ -82,7 +97,7 @@ async def test_last_words_that_nobody_hears_do_not_hold_up_the_end(monkeypatch):
 
 async def test_sighup_has_credentials_and_log_settings_read_again(caplog):
     reload, reread = asyncio.Event(), []
-    _reload_on_signal(reload, lambda: reread.append(1))
+    reload_on_signal(reload, lambda: reread.append(1))
     try:
         os.kill(os.getpid(), signal.SIGHUP)
         async with asyncio.timeout(5):
@@ -97,7 +112,7 @@ async def test_log_settings_that_do_not_load_change_nothing(caplog):
         raise ConfigError("no such file")
 
     reload = asyncio.Event()
-    _reload_on_signal(reload, broken)
+    reload_on_signal(reload, broken)
     try:
         os.kill(os.getpid(), signal.SIGHUP)
         async with asyncio.timeout(5):

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from agent.adapters.settings.files import Loaded
 
 
+_WITHOUT_FLAG = {
+    "mergeDefaultEvictionSettings",
+    "enableSystemLogHandler",
+    "enableProfilingHandler",
+    "enableDebugFlagsHandler",
+    "shutdownGracePeriod",
+    "shutdownGracePeriodCriticalPods",
+    "shutdownGracePeriodByPodPriority",
+}
+
+
 class Note(NamedTuple):
     """Something to log once logging is set up; `verbosity` below 0 is a warning."""
 
@@ -152,7 +163,7 @@ def _tell(result: Effective, given: Mapping[str, Any]) -> None:
 
 def _idle_fields(origins: Mapping[str, str]) -> list[str]:
     """The fields that a file sets and nothing here reads."""
-    read = {flag.field for flag in FLAGS.values() if flag.acts} | {"mergeDefaultEvictionSettings"}
+    read = {flag.field for flag in FLAGS.values() if flag.acts} | _WITHOUT_FLAG
     return [path for path, origin in origins.items() if path not in read and not origin.startswith("--")]
 
 

@@ -15,15 +15,18 @@ from agent.core.config import (
     Config,
     Eviction,
     Heartbeat,
+    Pods,
     Registration,
     Resources,
     Serving,
+    Shutdown,
 )
 from agent.core.errors import ConfigError
 from agent.core.eviction import parse_thresholds
 from agent.core.goduration import parse_seconds
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.shutdown import GracePeriod, grace_periods
 
 
 def node_config(settings: Effective) -> Config:
@@ -35,6 +38,7 @@ def node_config(settings: Effective) -> Config:
         root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
         host_root=settings.fake["hostRoot"],
         node_ips=parse_node_ips(flags.get("node-ip", "")),
+        node_ip_type=settings.fake["nodeIPType"],
         kubelet_version=_version(settings),
         container_runtime_version=f"fake://{__version__}",
         registration=_registration(settings),
@@ -43,6 +47,8 @@ def node_config(settings: Effective) -> Config:
         eviction=_eviction(settings),
         serving=_serving(settings.kubelet),
         certificates=_certificates(settings),
+        shutdown=_shutdown(settings.kubelet),
+        pods=_pods(settings),
     )
 
 
@@ -99,15 +105,33 @@ def _eviction(settings: Effective) -> Eviction:
             kubelet["evictionSoft"], minimum_reclaim=reclaim, grace_periods=kubelet["evictionSoftGracePeriod"]
         ),
         transition_seconds=parse_seconds(kubelet["evictionPressureTransitionPeriod"]),
+        max_pod_grace_seconds=kubelet["evictionMaxPodGracePeriod"],
         sensor_seconds=parse_seconds(settings.fake["sensorInterval"]),
     )
 
 
 def _serving(kubelet: Mapping[str, Any]) -> Serving:
+    authentication, authorization = kubelet["authentication"], kubelet["authorization"]
     return Serving(
+        enabled=kubelet["enableServer"],
+        address=kubelet["address"],
         port=kubelet["port"],
+        read_only_port=kubelet["readOnlyPort"],
         healthz_port=kubelet["healthzPort"],
         healthz_bind_address=kubelet["healthzBindAddress"],
+        anonymous=authentication["anonymous"]["enabled"],
+        client_ca_file=authentication["x509"]["clientCAFile"],
+        token_reviews=authentication["webhook"]["enabled"],
+        token_seconds=parse_seconds(authentication["webhook"]["cacheTTL"]),
+        access_reviews=authorization["mode"] == "Webhook",
+        allowed_seconds=parse_seconds(authorization["webhook"]["cacheAuthorizedTTL"]),
+        denied_seconds=parse_seconds(authorization["webhook"]["cacheUnauthorizedTTL"]),
+        debugging_handlers=kubelet["enableDebuggingHandlers"],
+        system_logs=kubelet["enableSystemLogHandler"],
+        profiling=kubelet["enableProfilingHandler"],
+        debug_flags=kubelet["enableDebugFlagsHandler"],
+        tls_min_version=kubelet["tlsMinVersion"],
+        tls_cipher_suites=tuple(kubelet["tlsCipherSuites"]),
     )
 
 
@@ -120,6 +144,26 @@ def _certificates(settings: Effective) -> Certificates:
         serving_by_request=kubelet["serverTLSBootstrap"],
         serving_certificate=kubelet["tlsCertFile"],
         serving_key=kubelet["tlsPrivateKeyFile"],
+    )
+
+
+def _shutdown(kubelet: Mapping[str, Any]) -> Shutdown:
+    by_priority = kubelet["shutdownGracePeriodByPodPriority"]
+    periods = grace_periods(
+        parse_seconds(kubelet["shutdownGracePeriod"]),
+        parse_seconds(kubelet["shutdownGracePeriodCriticalPods"]),
+        [GracePeriod(entry["priority"], entry["shutdownGracePeriodSeconds"]) for entry in by_priority],
+    )
+    return Shutdown(grace_periods=periods)
+
+
+def _pods(settings: Effective) -> Pods:
+    return Pods(
+        mode=settings.fake["pods"],
+        job_run_seconds=parse_seconds(settings.fake["jobRunFor"]),
+        allowed_sysctls=tuple(settings.kubelet["allowedUnsafeSysctls"]),
+        manifest_path=settings.kubelet["staticPodPath"],
+        manifest_check_seconds=parse_seconds(settings.kubelet["fileCheckFrequency"]),
     )
 
 

@@ -226,9 +226,12 @@ FAKE = Struct(
         "extendedResources": Field(STRING_MAP),
         "capacityFrom": Field(STRING, "host"),
         "hostRoot": Field(STRING, "/"),
+        "nodeIPType": Field(STRING, "InternalIP"),
         "kubeletVersion": _STRING,
         "onNodeDeleted": Field(STRING, "register"),
         "deregister": _FALSE,
+        "pods": Field(STRING, "simulate"),
+        "jobRunFor": Field(DURATION, "10s"),
         "strictFlags": _FALSE,
     },
 )

@@ -214,3 +214,17 @@ async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
     finally:
         release.set()
         await resolver.close()
+
+
+async def test_requests_are_counted_by_their_answer_or_the_lack_of_one(answering):
+    nodes = await answering(*status(404, "NotFound"))
+    with pytest.raises(NotFound):
+        await nodes.get("n1")
+    silent = await answering(*status(404, "NotFound"), wait=asyncio.Event())
+    with pytest.raises(Unavailable):
+        await silent.delete("n1")
+    for lane, expected in ((nodes._lane, ("404", "GET")), (silent._lane, ("<error>", "DELETE"))):
+        requests, durations = lane.tally.families()
+        ((_, labels, count, _),) = requests.samples
+        assert (labels["code"], labels["method"], count) == (*expected, 1)
+        assert durations.samples[-1] == ("_count", {"host": labels["host"], "verb": expected[1]}, 1, None)

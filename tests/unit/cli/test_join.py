@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from agent.adapters.settings.effective import effective
+from agent.adapters.settings.node_config import node_config
 from agent.cli.join import Places, daemon_flags, split, wanted
 from agent.core.errors import ConfigError
 
@@ -68,11 +69,19 @@ def test_an_ipv6_address_is_an_address():
 def test_the_daemon_gets_what_kubeadm_would_tell_a_kubelet_and_nothing_twice():
     said = ["--kubeconfig=/a", "--rotate-certificates=false"]
     settings = effective(said)
-    flags = daemon_flags(said, Places.among(settings.flags), settings)
+    flags = daemon_flags(said, Places.of(settings), settings)
     assert flags[:2] == said
     assert [flag for flag in flags[2:] if flag.startswith(("--kubeconfig", "--rotate"))] == []
     assert any(flag.startswith("--bootstrap-kubeconfig=") for flag in flags)
     assert any(flag.startswith("--client-ca-file=") for flag in flags)
+
+
+def test_a_node_that_joined_serves_nobody_whom_the_cluster_does_not_know():
+    settings = effective(["--read-only-port=10255"])
+    flags = daemon_flags(["--read-only-port=10255"], Places.of(settings), settings)
+    serving = node_config(effective(flags)).serving
+    assert (serving.anonymous, serving.token_reviews, serving.access_reviews) == (False, True, True)
+    assert serving.read_only_port == 10255  # as the user said
 
 
 def test_help_names_kubeadms_flags():
@@ -80,12 +89,3 @@ def test_help_names_kubeadms_flags():
         [sys.executable, "-m", "agent", "join", "--help"], capture_output=True, text=True, check=True
     )
     assert "--discovery-token-ca-cert-hash HASH" in shown.stdout
-
-
-@pytest.mark.parametrize("module", ["agent.app", "agent.enrolment", "agent.cli"])
-def test_the_daemon_imports_neither_cryptography_nor_httpx(module):
-    script = (
-        f"import sys, {module}; print([name for name in ('cryptography', 'httpx', 'httpcore') if name in sys.modules])"
-    )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert loaded.stdout.strip() == "[]"

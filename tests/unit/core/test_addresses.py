@@ -38,6 +38,14 @@ def test_internal_ips_come_first_and_the_hostname_last(node_ip, internal):
     assert told(node_ip) == [*(("InternalIP", ip) for ip in internal), ("Hostname", "n1")]
 
 
+def test_a_node_that_others_have_no_route_to_tells_an_external_ip():
+    config = Config(node_name="n1", node_ip_type="ExternalIP")
+    answer = addresses(facts(config=config, host=host_snapshot(network=network())))
+    assert [entry["type"] for entry in answer["addresses"]] == ["ExternalIP", "Hostname"]
+    with pytest.raises(ConfigError, match="--node-ip-type must be InternalIP or ExternalIP"):
+        Config(node_name="n1", node_ip_type="Hostname")
+
+
 def test_a_name_that_is_an_address_is_the_address():
     assert told(name="198.51.100.7")[0] == ("InternalIP", "198.51.100.7")
 

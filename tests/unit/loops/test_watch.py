@@ -84,6 +84,17 @@ async def test_a_server_that_is_away_is_asked_less_and_less_often(nodes, loop, c
     assert pauses == pytest.approx([min(max(0.35, since / 60), 30.0) for since in times[:-1]])
 
 
+async def test_a_watch_beside_the_scout_waits_for_it(nodes, own, clock, weather):
+    nodes.fail = lambda _: Unavailable("away")
+    async with running(WatchLoop(kind="", source=nodes, copy=own, clock=clock, weather=weather, is_scout=False)):
+        await clock.advance(60)
+        assert nodes.times("list") == pytest.approx([0, 0.8, 2.4, 5.6, 12.0, 24.8, 50.4])
+        nodes.fail = lambda _: None
+        weather.improved()
+        await clock.advance(1)
+    assert nodes.times("watch")[0] == pytest.approx(60)
+
+
 async def test_chance_spreads_the_return_over_twice_the_time():
     times = []
     for chance in (0.0, 0.9):

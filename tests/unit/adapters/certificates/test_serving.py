@@ -3,7 +3,8 @@ import ssl
 
 import pytest
 
-from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed
+from agent.adapters.certificates import serving as module
+from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed, own_folder
 from agent.adapters.certificates.smith import Smith
 from agent.core.x509 import read_certificates
 from agent.ports import StartError
@@ -102,3 +103,34 @@ async def test_a_key_alone_is_what_a_crash_left_and_both_are_made_anew(files, pa
     await ensure_self_signed(*files, host="n1", smith=Smith())
     assert read_certificates(files[0].read_text())
     assert files[1].read_text() != pairs[0].key_pem
+
+
+async def test_files_that_were_given_have_to_load(serving, files, pairs):
+    with pytest.raises(StartError, match="there is no such file"):
+        await serving.require()
+    put(files, (pairs[0].certificate_pem, "nonsense"))
+    with pytest.raises(StartError, match="--tls-cert-file"):
+        await serving.require()
+    put(files, pairs[0])
+    await serving.require()
+    assert serving.is_ready
+
+
+async def test_whoever_listens_is_told_of_a_new_context(serving, files, pairs):
+    told = []
+    serving.on_change = lambda: told.append(serving.context)
+    for pair in pairs:
+        put(files, pair)
+        await serving.sync()
+        await serving.sync()
+    assert len(set(map(id, told))) == 2
+
+
+def test_a_certificate_is_kept_where_that_is_possible_and_else_for_this_start(tmp_path, monkeypatch):
+    wanted = tmp_path / "var" / "pki"
+    assert own_folder(wanted) == wanted
+    monkeypatch.setattr(module.os, "access", lambda *_: False)
+    other = own_folder(wanted)
+    assert other != wanted
+    assert other.stat().st_mode & 0o777 == 0o700
+    other.rmdir()

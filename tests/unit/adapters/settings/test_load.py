@@ -4,7 +4,7 @@ import pytest
 
 from agent import __version__
 from agent.adapters.settings import load
-from agent.core.config import Certificates, Config, Eviction, Heartbeat, Registration, Resources, Serving
+from agent.core.config import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
 from agent.core.errors import ConfigError
 from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
@@ -50,6 +50,56 @@ def test_flags_about_the_node_find_their_place():
     assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
     assert (config.root_dir, config.kubeconfig, config.host_root) == ("/data", "/k", "/host")
     assert config.kubelet_version == "v1.2.3"
+
+
+def test_flags_about_serving_find_their_place(tmp_path):
+    flags = (
+        "--hostname-override=n --address=10.0.0.1 --port=1 --read-only-port=0 --enable-server=false "
+        "--anonymous-auth=false --client-ca-file=/ca --authentication-token-webhook "
+        "--authentication-token-webhook-cache-ttl=3m --authorization-mode=Webhook "
+        "--authorization-webhook-cache-authorized-ttl=4s --authorization-webhook-cache-unauthorized-ttl=5s "
+        "--enable-debugging-handlers=false --tls-min-version=VersionTLS13 "
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256"
+    )
+    expected = Serving(
+        enabled=False,
+        address="10.0.0.1",
+        port=1,
+        read_only_port=0,
+        anonymous=False,
+        client_ca_file="/ca",
+        token_reviews=True,
+        token_seconds=180,
+        access_reviews=True,
+        allowed_seconds=4,
+        denied_seconds=5,
+        debugging_handlers=False,
+        tls_min_version="VersionTLS13",
+        tls_cipher_suites=("TLS_AES_128_GCM_SHA256",),
+    )
+    assert load(shlex.split(flags)).serving == expected
+
+
+def test_with_a_file_serving_is_closed_to_strangers_and_without_one_open_as_in_a_kubelet(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        "enableSystemLogHandler: false\nenableProfilingHandler: false\nenableDebugFlagsHandler: false\n"
+    )
+    closed, opened = (load(["--hostname-override=n", *flags]).serving for flags in ([f"--config={file}"], []))
+    assert (closed.anonymous, closed.token_reviews, closed.access_reviews, closed.read_only_port) == (
+        False,
+        True,
+        True,
+        0,
+    )
+    assert (opened.anonymous, opened.token_reviews, opened.access_reviews, opened.read_only_port) == (
+        True,
+        False,
+        False,
+        10255,
+    )
+    assert (closed.system_logs, closed.profiling, closed.debug_flags) == (False, False, False)
 
 
 def test_flags_about_resources_find_their_place():
@@ -115,6 +165,13 @@ def test_a_wrong_flag_is_named(arguments, message):
         load(arguments)
 
 
+def test_what_is_said_about_pods_finds_its_place():
+    config = load(
+        ["--hostname-override=n", "--pods=refuse", "--job-run-for=1m", "--allowed-unsafe-sysctls=kernel.msg*,net.*"]
+    )
+    assert config.pods == Pods(mode="refuse", job_run_seconds=60, allowed_sysctls=("kernel.msg*", "net.*"))
+
+
 def test_the_start_line_of_an_eks_node_works():
     labels = ",".join(f"eks.amazonaws.com/label-{number}=x" for number in range(7))
     config = load(
@@ -128,3 +185,12 @@ def test_the_start_line_of_an_eks_node_works():
     assert (len(config.registration.labels), config.resources.max_pods) == (7, 29)
     assert [str(ip) for ip in config.node_ips] == ["10.20.11.32"]
     assert config.registration.external_cloud_provider is False
+
+
+def test_the_periods_of_a_graceful_shutdown_find_their_place(tmp_path):
+    file = tmp_path / "kubelet.yaml"
+    head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    file.write_text(head + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n")
+    assert load([f"--config={file}"]).shutdown.grace_periods == ((0, 20), (2_000_000_000, 10))
+    file.write_text(head + "shutdownGracePeriodByPodPriority: [{priority: 5, shutdownGracePeriodSeconds: 7}]\n")
+    assert load([f"--config={file}"]).shutdown.grace_periods == ((5, 7),)

@@ -1,0 +1,118 @@
+"""The daemon's own line: flags → Config → app.serve(). typer is for the other commands, and not loaded for this one."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+
+from agent import __version__, klog
+from agent.adapters.settings.effective import Effective, from_flags
+from agent.adapters.settings.node_config import node_config
+from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.table import FLAGS
+from agent.core.config import KUBELET_VERSION
+from agent.core.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+COMPLETE = "_FAKE_KUBELET_COMPLETE"
+COMMANDS = frozenset({"completion", "config", "demo", "healthcheck", "install", "join", "uninstall"})
+
+
+def main() -> None:
+    """The command `fake-kubelet`: exit code 0 after a signal, 1 for what a person must fix."""
+    klog.set_up(0)
+    _obey_even_as_first_process()
+    try:
+        flags = None if COMPLETE in os.environ else _daemon_flags(sys.argv[1:])
+        if flags is None:
+            _run_command()
+        else:
+            be_daemon(flags)
+    except ConfigError as error:
+        log.error("command failed", {"err": error})
+        sys.exit(1)
+    except SystemExit as done:
+        sys.exit(1 if done.code == 2 else done.code)  # a wrong flag: kubelet's code is 1
+
+
+def _obey_even_as_first_process() -> None:
+    """Let SIGTERM end us before the daemon listens to it: from a container's PID 1 the kernel keeps it otherwise."""
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+
+def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
+    """The flags of a line that is the daemon's; None where a command or help is wanted."""
+    line = parse(arguments, FLAGS, COMMANDS)
+    return None if line.words or line.values.get("help") else line.values
+
+
+def _run_command() -> None:
+    from agent.cli.commands import cli  # noqa: PLC0415  typer: 4 MiB that a daemon would keep for good
+
+    if COMPLETE in os.environ:  # a shell asks: typer knows the shells only when told to
+        from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415  for shells alone
+
+        completion_init()
+    cli(prog_name="fake-kubelet")
+
+
+def be_daemon(flags: Mapping[str, Any]) -> None:
+    """Run the daemon, or tell its version."""
+    if flags.get("version") in {"true", "raw"}:
+        sys.stdout.write(f"{_version(raw=flags['version'] == 'raw')}\n")
+    else:
+        _serve(flags)
+
+
+def _version(*, raw: bool) -> str:
+    told = f"Kubernetes {KUBELET_VERSION}"
+    return f"{told} (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if raw else told
+
+
+def _serve(flags: Mapping[str, Any]) -> None:
+    settings = from_flags(flags)
+    node = node_config(settings)
+    set_up_logging(settings)
+    from agent.adapters.certificates.early import early_child  # noqa: PLC0415  for the daemon, not for --help
+    from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  as above
+    from agent.adapters.systemd import Systemd  # noqa: PLC0415  as above
+
+    manager = Systemd.from_environment()  # before there is any child that could find it there
+    child = early_child(node)  # before the imports that take longest
+    from agent.adapters.certificates.smith import Smith  # noqa: PLC0415  for the daemon
+    from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
+
+    work = serve(
+        node,
+        reread_logging=lambda: set_up_logging(from_flags(flags)),
+        keys=Smith(child),
+        manager=manager,
+        zpages=zpages(settings),
+    )
+    finish(work)
+
+
+def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end; what a person must fix is a ConfigError, wherever it was found."""
+    import asyncio  # noqa: PLC0415  too heavy for --help
+
+    from agent.ports import StartError  # noqa: PLC0415  as asyncio
+
+    try:
+        asyncio.run(work)
+    except StartError as error:
+        raise ConfigError(str(error)) from error
+
+
+def set_up_logging(settings: Effective) -> None:
+    """Log as the settings say, beginning with what there is to say about them."""
+    logging_config = settings.kubelet["logging"]
+    vmodule = [(item["filePattern"], item["verbosity"]) for item in logging_config["vmodule"]]
+    klog.set_up(logging_config["verbosity"], vmodule=vmodule, log_format=logging_config["format"])
+    for note in settings.notes:
+        level = logging.WARNING if note.verbosity < 0 else logging.INFO - note.verbosity
+        log.log(level, note.phrase, note.fields)
