@@ -81,6 +81,17 @@ def test_what_runs_out_is_told(vm, condition, command):
         vm.machine.run("sysctl", "--write", "kernel.pid_max=32768")
 
 
+def test_a_cpu_that_is_taken_offline_is_told_without_a_restart(vm):
+    def switch(state):
+        vm.machine.run("sh", "-c", f"echo {state} > /sys/devices/system/cpu/cpu1/online")
+
+    assert vm.node()["status"]["capacity"]["cpu"] == "2"
+    switch(0)
+    eventually(lambda: vm.node()["status"]["capacity"]["cpu"] == "1", within=90)
+    switch(1)
+    eventually(lambda: vm.node()["status"]["capacity"]["cpu"] == "2", within=90)
+
+
 @pytest.mark.timeout(600)
 def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
     uid, began = vm.node()["metadata"]["uid"], time.monotonic()
