@@ -6,16 +6,18 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.lacking import lacking
 from tests.cluster.real_kubelet import RealKubelet
 
 _NO_CONTROL_PLANE = "no control plane to test against: "
+_FIGURES: dict[str, str] = {}
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +32,7 @@ def binaries() -> Path:
     try:
         return build.binaries(build=False)
     except build.NoControlPlane as reason:
-        _lacking(reason)
+        lacking(f"{_NO_CONTROL_PLANE}{reason}")
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +42,7 @@ def control_plane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     try:
         cluster.start()
     except build.NoControlPlane as reason:
-        _lacking(reason)
+        lacking(f"{_NO_CONTROL_PLANE}{reason}")
     yield cluster
     cluster.stop()
 
@@ -51,7 +53,7 @@ def metrics_server() -> Path:
     try:
         return build.built(build.METRICS_SERVER, build=False) / "metrics-server"
     except build.NoControlPlane as reason:
-        _lacking(reason)
+        lacking(f"{_NO_CONTROL_PLANE}{reason}")
 
 
 @pytest.fixture
@@ -76,9 +78,15 @@ def start_kubelet(
             try:
                 return running.enter_context(kubelet)
             except build.NoControlPlane as reason:
-                _lacking(reason)
+                lacking(f"{_NO_CONTROL_PLANE}{reason}")
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def figure() -> Callable[[str, str], None]:
+    """Notes a measured figure, to be printed at the end of the run."""
+    return _FIGURES.__setitem__
 
 
 @pytest.fixture
@@ -95,22 +103,16 @@ def start_agent(tmp_path: Path) -> Iterator[Callable[..., AgentProcess]]:
         yield start
 
 
-def _lacking(reason: build.NoControlPlane) -> NoReturn:
-    """Skip the test, or fail it in CI, where a skip would hide that nothing was tested."""
-    message = f"{_NO_CONTROL_PLANE}{reason}"
-    if os.environ.get("CI"):
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message)
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost wrapper, so that the line comes after pytest's own
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Say at the end how much was not tested for lack of a control plane, and why."""
+    """Say at the end what was measured, how much was not tested for lack of a control plane, and why."""
     yield
+    if _FIGURES:
+        terminalreporter.write_line(", ".join(f"{name}: {value}" for name, value in _FIGURES.items()))
     reasons = [_why(report) for report in terminalreporter.getreports("skipped")]
-    lacking = [reason for reason in reasons if reason.startswith(_NO_CONTROL_PLANE)]
-    if lacking:
-        terminalreporter.write_line(f"{len(lacking)} tests skipped: {lacking[0]}", yellow=True)
+    untested = [reason for reason in reasons if reason.startswith(_NO_CONTROL_PLANE)]
+    if untested:
+        terminalreporter.write_line(f"{len(untested)} tests skipped: {untested[0]}", yellow=True)
 
 
 def _why(report: pytest.TestReport) -> str:

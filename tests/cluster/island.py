@@ -25,7 +25,6 @@ class Island:
     def __init__(self, api_port: int) -> None:
         self.name = f"fk-{os.getpid()}-{secrets.token_hex(3)}"
         self.path = Path("/run/netns") / self.name
-        self.wire: FaultProxy | None = None
         self._api_port = api_port
         self._life = ExitStack()
 
@@ -39,12 +38,17 @@ class Island:
                 self._ip("link", "set", link, "up")
             self._ip("route", "add", "default", "via", "192.0.2.1")
             listener = _listener(self.path, self._api_port)
-            self.wire = life.enter_context(FaultProxy(self._api_port, listener=listener))
+            self._wire = life.enter_context(FaultProxy(self._api_port, listener=listener))
             self._life = life.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._life.close()
+
+    @property
+    def wire(self) -> FaultProxy:
+        """The only way out, to the API server."""
+        return self._wire
 
     def _ip(self, *words: str) -> None:
         run(["ip", "-n", self.name, *words])

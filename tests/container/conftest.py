@@ -10,19 +10,6 @@ from tests.container.contained import Contained
 from tests.container.engine import Engine
 
 engine, image = fixtures.engine, fixtures.image
-_FIGURES: dict[str, str] = {}
-
-
-@pytest.fixture(scope="session")
-def figure() -> Callable[[str, str], None]:
-    """Notes a measured figure, to be printed at the end of the run."""
-    return _FIGURES.__setitem__
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _FIGURES:
-        told = ", ".join(f"{name} {value}" for name, value in _FIGURES.items())
-        terminalreporter.write_line(f"in a container: {told}")
 
 
 @pytest.fixture

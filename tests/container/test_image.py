@@ -51,7 +51,7 @@ def test_sigterm_ends_it_with_0_and_started_again_it_is_the_same_node(start, fig
     container = start()
     uid = container.wait_until_ready()["metadata"]["uid"]
     code, took_seconds = container.stop()
-    figure("SIGTERM to exit 0", f"{took_seconds:.1f} s")
+    figure("SIGTERM to exit 0 in a container", f"{took_seconds:.1f} s")
     assert (code, took_seconds <= 5) == (0, True)
     container.start_again()
     eventually(lambda: "joined already" in container.log_text())

@@ -1,11 +1,10 @@
 """A headless Chromium: pages as people see them."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.cluster.lacking import lacking
 
 _QUIET = (
     "--headless=new",
@@ -28,10 +27,7 @@ class Browser:
         """The Chromium of this machine; without one the test is skipped, or fails in CI, where that would hide much."""
         program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         if program is None:
-            reason = "no browser to look with: apt-get install chromium fonts-dejavu-core"
-            if os.environ.get("CI"):
-                pytest.fail(reason, pytrace=False)
-            pytest.skip(reason)
+            lacking("no browser to look with: apt-get install chromium fonts-dejavu-core")
         return cls(program, directory)
 
     def dom(self, url: str, *, after_seconds: float = 0.0) -> str:

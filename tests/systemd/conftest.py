@@ -1,30 +1,16 @@
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.lacking import lacking
 from tests.systemd.machine import Machine
 from tests.systemd.member import Member
 from tests.systemd.rootfs import NoRootfs, rootfs
 from tests.systemd.wheelhouse import install
-
-_FIGURES: dict[str, str] = {}
-
-
-@pytest.fixture(scope="session")
-def figure() -> Callable[[str, str], None]:
-    """Notes a measured figure, to be printed at the end of the run."""
-    return _FIGURES.__setitem__
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _FIGURES:
-        told = ", ".join(f"{name} {value}" for name, value in _FIGURES.items())
-        terminalreporter.write_line(f"under systemd: {told}")
 
 
 @pytest.fixture(scope="session")
@@ -33,11 +19,11 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     if os.geteuid() != 0:
         pytest.skip("booting a machine needs root")
     if shutil.which("systemd-nspawn") is None:
-        _lacking("systemd-nspawn is not installed; see .ci/packages")
+        lacking("systemd-nspawn is not installed; see .ci/packages")
     try:
         debian = rootfs()
     except NoRootfs as reason:
-        _lacking(str(reason))
+        lacking(str(reason))
     return install(debian, tmp_path_factory.mktemp("wheel"))
 
 
@@ -65,10 +51,3 @@ def fresh(
     with Machine("systemd-fresh", layers, place, api_port=control_plane.layout.apiserver) as machine:
         machine.boot()
         yield machine
-
-
-def _lacking(reason: str) -> NoReturn:
-    """Skip the test, or fail it in CI, where a skip would hide that nothing was tested."""
-    if os.environ.get("CI"):
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from tests.cluster.command import CommandFailed, run
+from tests.cluster.island import ADDRESS, Island
 from tests.cluster.process import leash
 from tests.cluster.waiting import eventually
 from tests.faults.proxy import FaultProxy
-from tests.systemd.network import NODE_IP, Network, network
 from tests.systemd.overlay import layer
 
 # nspawn's own end is not the end of the machine, but that of a process namespace is the end of all in it.
@@ -27,7 +27,7 @@ class Machine:
         self.root = directory / "root"
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._life = ExitStack()
-        self._network: Network | None = None
+        self._island: Island | None = None
         self._nspawn: subprocess.Popen[bytes] | None = None
         self._leader = 0
 
@@ -35,8 +35,8 @@ class Machine:
         with ExitStack() as life:
             life.enter_context(layer(self._directory, self._layers))
             self.write("/etc/hostname", f"{self.name}\n")
-            self.write("/etc/hosts", f"127.0.0.1 localhost\n{NODE_IP} {self.name}\n")
-            self._network = life.enter_context(network(self.name, api_port=self._api_port))
+            self.write("/etc/hosts", f"127.0.0.1 localhost\n{ADDRESS} {self.name}\n")
+            self._island = life.enter_context(Island(self._api_port))
             self._life = life.pop_all()
         return self
 
@@ -48,17 +48,17 @@ class Machine:
     @property
     def wire(self) -> FaultProxy:
         """The way to the API server, to be cut."""
-        assert self._network is not None
-        return self._network.wire
+        assert self._island is not None
+        return self._island.wire
 
     def boot(self) -> None:
         """Switch it on; return when systemd has started everything, well or not."""
-        assert self._network is not None
+        assert self._island is not None
         options = ["--quiet", "--boot", f"--directory={self.root}", f"--machine={self.name}", "--register=no"]
         options += [
             "--keep-unit",
             "--link-journal=no",
-            f"--network-namespace-path=/run/netns/{self._network.namespace}",
+            f"--network-namespace-path={self._island.path}",
         ]
         options += ["--console=read-only", "--resolv-conf=off", "--timezone=off"]
         with (self._directory / "console.log").open("ab") as console:

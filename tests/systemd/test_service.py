@@ -14,7 +14,7 @@ def test_systemctl_status_tells_of_the_node_and_its_lease(member, figure):
     pattern = rf'Status: "{member.machine.name}: Ready, lease renewed \d+m?s ago"'
     eventually(lambda: re.search(pattern, member.machine.run("systemctl", "status", "--no-pager", "fake-kubelet")))
     resident = member.machine.run("grep", "VmRSS", f"/proc/{member.pid()}/status").split()[1]
-    figure("RSS", f"{int(resident) / 1024:.1f} MiB")
+    figure("RSS under systemd", f"{int(resident) / 1024:.1f} MiB")
 
 
 def test_it_runs_as_a_user_of_its_own_and_can_do_nothing_but_read(member, figure):
@@ -24,7 +24,7 @@ def test_it_runs_as_a_user_of_its_own_and_can_do_nothing_but_read(member, figure
     told = member.machine.run("systemd-analyze", "security", "--no-pager", "fake-kubelet")
     exposure = re.search(r"exposure level for fake-kubelet.service: ([\d.]+)", told)
     assert float(exposure[1]) <= 2.0
-    figure("exposure", exposure[1])
+    figure("systemd-analyze exposure", exposure[1])
 
 
 def test_systemd_has_nothing_to_say_against_the_unit(member):

@@ -1,12 +1,12 @@
 """What only a machine with a kernel, memory and a disk of its own can show."""
 
-import os
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.lacking import lacking
 from tests.cluster.waiting import eventually
 from tests.systemd.member import UNIT, Member
 from tests.systemd.vm import VirtualMachine
@@ -31,8 +31,7 @@ ROOT = Path(__file__).parents[2]
 def vm(layers, control_plane, tmp_path_factory):
     """A virtual machine that was made a node."""
     if shutil.which("qemu-system-x86_64") is None:
-        message = "qemu is not installed; see .ci/packages"
-        pytest.fail(message, pytrace=False) if os.environ.get("CI") else pytest.skip(message)
+        lacking("qemu is not installed; see .ci/packages")
     place = tmp_path_factory.mktemp("vm")
     with VirtualMachine("systemd-vm", layers, place, api_port=control_plane.layout.apiserver) as machine:
         machine.boot()

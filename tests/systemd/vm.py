@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.cluster.command import CommandFailed, run
+from tests.cluster.island import Island
 from tests.cluster.process import leash
 from tests.cluster.waiting import eventually
-from tests.systemd.network import Network, network
 from tests.systemd.overlay import layer
 
 NODE_IP = "192.0.2.15"
@@ -59,7 +59,7 @@ class VirtualMachine:
         self._qemu: subprocess.Popen[bytes] | None = None
         self._runner: Any = None  # what root's commands go through, and its answers
         self._answers: Any = None
-        self._network: Network | None = None
+        self._island: Island | None = None
         self._life = ExitStack()
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class VirtualMachine:
                 shutil.copy(next((root / "boot").glob(f"{kind}-*")), self._directory / kind)
             run(["truncate", f"--size={_SIZE_MIB}M", str(self._disk)])
             run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(root), str(self._disk)], timeout=240)
-        self._network = self._life.enter_context(network(self.name, api_port=self._api_port))
+        self._island = self._life.enter_context(Island(self._api_port))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,7 +85,7 @@ class VirtualMachine:
 
     def boot(self) -> None:
         """Switch it on; return when root can run commands."""
-        assert self._network is not None
+        assert self._island is not None
         door = self._directory / "runner.sock"
         door.unlink(missing_ok=True)
         options = {
@@ -110,7 +110,7 @@ class VirtualMachine:
             "ip",
             "netns",
             "exec",
-            self._network.namespace,
+            self._island.name,
         ]  # nothing but the API server can be reached from there
         self._qemu = subprocess.Popen([*leash(), *inside, *qemu], stdin=subprocess.DEVNULL)
         self._runner = eventually(lambda: _connected(door))
