@@ -114,7 +114,7 @@ class PodLoop:
                 await self._tend(uid, known)
         except NotFound:
             log.log(V2, "Pod does not exist on the server", {"pod": _name(known.pod), "podUID": uid})
-            self._forget(uid)
+            self.remove(known.pod)  # the watch will say so, too
         except ApiError as error:
             log.error("Failed to update status for pod", {"err": error, "pod": _name(known.pod)})
             self._agenda.call(uid, in_seconds=_AGAIN_SECONDS)

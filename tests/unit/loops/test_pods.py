@@ -157,6 +157,29 @@ async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
     assert pods.deleted == []
 
 
+async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the_same(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        gone = pods.objects.pop("a")
+        loop.put(
+            merged(
+                gone,
+                {
+                    "metadata": {
+                        "deletionTimestamp": "2026-01-02T03:04:05Z",
+                        "generation": 2,
+                        "deletionGracePeriodSeconds": 0,
+                        "resourceVersion": "99",
+                    }
+                },
+            )
+        )
+        await settle()
+        loop.remove(gone)
+    assert [reason for _, reason in told.events].count("Killing") == 1
+
+
 async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
     own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
     async with running(loop):
