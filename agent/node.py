@@ -96,7 +96,13 @@ class Node:
             readiness=self._readiness, own=self._own, events=self.voice, clock=clock, end_pods=self._end_pods
         )
         lease, status, watch = self._lease(), self._status(), self._watch()
-        self._tallies: list[Tally] = [status.reports, watch.restarts, self.voice.outcomes]
+        self._tallies: list[Tally] = [
+            status.reports,
+            watch.restarts,
+            self.voice.outcomes,
+            self.departure.began,
+            self.departure.ended,
+        ]
         self._pods: PodLoop | None = None
         tending = self._tending(lanes.pods) if lanes.pods else ()
         self.loops: Sequence[Loop] = (

@@ -7,6 +7,7 @@ from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
 from agent.core.goduration import format_seconds
 from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
+from agent.core.tally import Gauge
 from agent.klog import V1
 from agent.loops.events import EventLoop
 from agent.loops.ownnode import OwnNode
@@ -38,25 +39,37 @@ class Departure:
         self._own = own
         self._events = events
         self._clock = clock
+        self.began, self.ended = (
+            Gauge(
+                f"kubelet_graceful_shutdown_{word}_time_seconds",
+                f"[ALPHA] Last graceful shutdown {word} time since unix epoch in seconds",
+            )
+            for word in ("start", "end")
+        )
 
     async def begin(self) -> None:
-        """Become not ready; return when the cluster has heard of it, or when it does not listen."""
+        """Become not ready and have the pods end; return when that is done, or when the cluster does not listen."""
+        self.began.set(value=self._clock.now().timestamp())
         self._events.record(SHUTDOWN_DETECTED)
         self._readiness.block(_SUBJECT, SHUTTING_DOWN)
-        end = self._clock.monotonic() + _TELL_SECONDS
-        while not self._is_told():
-            if (left := end - self._clock.monotonic()) <= 0:
-                log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
-                return
-            await self._clock.wait(self._own.news, left)
-        log.info("The API server knows that the node is shutting down")
-        if self._end_pods:
+        if await self._was_told() and self._end_pods:
             await self._end_pods()
+        self.ended.set(value=self._clock.now().timestamp())
 
     def cancel(self) -> None:
         """Be ready again."""
         self._events.record(SHUTDOWN_CANCELLED)
         self._readiness.clear(_SUBJECT)
+
+    async def _was_told(self) -> bool:
+        end = self._clock.monotonic() + _TELL_SECONDS
+        while not self._is_told():
+            if (left := end - self._clock.monotonic()) <= 0:
+                log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
+                return False
+            await self._clock.wait(self._own.news, left)
+        log.info("The API server knows that the node is shutting down")
+        return True
 
     def _is_told(self) -> bool:
         ready = find_condition((self._own.node or {}).get("status", {}), "Ready")

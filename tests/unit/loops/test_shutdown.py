@@ -100,6 +100,17 @@ async def test_a_shutdown_waits_until_the_cluster_knows_of_it(loop, node, logind
         assert events(lanes) == ["Shutdown manager detected shutdown event"]
 
 
+async def test_metrics_tell_when_a_shutdown_began_and_ended(loop, node, logind, clock):
+    async with running(*node.loops, loop):
+        await clock.advance(30)
+        asked_at = clock.now().timestamp()
+        await logind.say(True)
+        await clock.advance(5)
+    told = {family.name: family.samples[0].value for family in node.families() if "graceful_shutdown" in family.name}
+    assert told["kubelet_graceful_shutdown_start_time_seconds"] == asked_at
+    assert asked_at <= told["kubelet_graceful_shutdown_end_time_seconds"] <= asked_at + 3
+
+
 async def test_one_that_is_called_off_leaves_a_ready_node_and_a_new_lock(loop, node, logind, clock, ready, lanes):
     async with running(*node.loops, node.voice, loop):
         await clock.advance(1)
