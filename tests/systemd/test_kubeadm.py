@@ -37,6 +37,15 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 @pytest.fixture
 def joined(fresh, control_plane):
     """A machine after `kubeadm join`."""
+    shutil.copy(control_plane.bin / "kubeadm", fresh.root / "usr/local/bin/kubeadm")
+    kubeadm_join(fresh, control_plane)
+    yield fresh
+    fresh.run("systemctl", "stop", "kubelet")
+    control_plane.kubectl("delete", "node", fresh.name, "--ignore-not-found", "--wait=false")
+
+
+def kubeadm_join(machine, control_plane):
+    """Have a machine, on which kubeadm is, join as kubeadm's documentation says, with our drop-in beside its own."""
     kubeadm = str(control_plane.bin / "kubeadm")
     access = ("--config", str(control_plane.directory / "kubeadm.yaml"))
     admin = ("--kubeconfig", str(control_plane.directory / "super-admin.conf"))
@@ -46,21 +55,17 @@ def joined(fresh, control_plane):
     uploaded = control_plane.kubectl("get", *words, "--output=json")
     told = uploaded.replace(str(control_plane.ca_file), "/etc/kubernetes/pki/ca.crt")
     control_plane.kubectl("replace", "-f", "-", input=told)
-    fresh.write("/usr/lib/systemd/system/kubelet.service", KUBELET_UNIT)
-    fresh.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", KUBEADM_DROP_IN)
-    fresh.run("mkdir", "--parents", DROP_INS)
-    fresh.run("cp", f"{SHIPPED}/kubelet.service.d/20-fake-kubelet.conf", DROP_INS)
-    fresh.run("ln", "--symbolic", "--force", "/opt/fake-kubelet/bin/fake-kubelet", "/usr/local/bin/fake-kubelet")
-    shutil.copy(kubeadm, fresh.root / "usr/local/bin/kubeadm")
-    fresh.run("systemctl", "daemon-reload")
-    fresh.run(
+    machine.write("/usr/lib/systemd/system/kubelet.service", KUBELET_UNIT)
+    machine.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", KUBEADM_DROP_IN)
+    machine.run("mkdir", "--parents", DROP_INS)
+    machine.run("cp", f"{SHIPPED}/kubelet.service.d/20-fake-kubelet.conf", DROP_INS)
+    machine.run("ln", "--symbolic", "--force", "/opt/fake-kubelet/bin/fake-kubelet", "/usr/local/bin/fake-kubelet")
+    machine.run("systemctl", "daemon-reload")
+    machine.run(
         *("kubeadm", "join", control_plane.url.removeprefix("https://"), "--token", BOOTSTRAP_TOKEN),
         *("--discovery-token-ca-cert-hash", pin(control_plane), "--ignore-preflight-errors=all"),
         *("--cri-socket", "unix:///none.sock"),
     )
-    yield fresh
-    fresh.run("systemctl", "stop", "kubelet")
-    control_plane.kubectl("delete", "node", fresh.name, "--ignore-not-found", "--wait=false")
 
 
 def test_after_kubeadm_join_it_is_a_ready_node(joined, control_plane):

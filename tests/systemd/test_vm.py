@@ -8,7 +8,8 @@ import pytest
 
 from tests.cluster.lacking import lacking
 from tests.cluster.waiting import eventually
-from tests.systemd.member import UNIT, Member
+from tests.systemd.member import COMMAND, UNIT, Member
+from tests.systemd.test_kubeadm import kubeadm_join
 from tests.systemd.vm import VirtualMachine
 
 CONFIG = "/etc/fake-kubelet/config.yaml"
@@ -33,7 +34,8 @@ def vm(layers, control_plane, tmp_path_factory):
     if shutil.which("qemu-system-x86_64") is None:
         lacking("qemu is not installed; see .ci/packages")
     place = tmp_path_factory.mktemp("vm")
-    with VirtualMachine("systemd-vm", layers, place, api_port=control_plane.layout.apiserver) as machine:
+    port, kubeadm = control_plane.layout.apiserver, control_plane.bin / "kubeadm"
+    with VirtualMachine("systemd-vm", layers, place, api_port=port, commands=[kubeadm]) as machine:
         machine.boot()
         settings = (ROOT / "config" / "service.yaml").read_text() + EVICTION
         machine.run("mkdir", "/etc/fake-kubelet")
@@ -105,3 +107,13 @@ def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
     boot_id = vm.machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
     eventually(lambda: any(boot_id in message for message in vm.event_messages("Rebooted")))
     assert "Traceback" not in vm.machine.run("journalctl", "--no-pager", f"--unit={UNIT}")
+
+
+@pytest.mark.timeout(600)
+def test_after_kubeadm_join_it_is_a_node_in_kubelets_place(vm, control_plane):
+    vm.machine.run(COMMAND, "uninstall", "--purge")
+    control_plane.kubectl("delete", "node", vm.machine.name)
+    kubeadm_join(vm.machine, control_plane)
+    eventually(lambda: vm.ready()["status"] == "True", within=120)
+    assert "fake-kubelet" in vm.machine.run("systemctl", "show", "--property=ExecStart", "kubelet")
+    vm.machine.run("systemctl", "stop", "kubelet")

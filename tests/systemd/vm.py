@@ -47,13 +47,22 @@ while line := asked.readline():
     while answer:
         answer = answer[os.write(port, answer):]
 """
+_WRITE = """\
+import pathlib, sys
+path = pathlib.Path(sys.argv[1])
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text(sys.argv[2])
+"""
 
 
 class VirtualMachine:
     """Boots from a disk that was made of layers; what it writes is there again at the next boot."""
 
-    def __init__(self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int) -> None:
+    def __init__(
+        self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int, commands: Sequence[Path] = ()
+    ) -> None:
         self.name = name
+        self._commands = commands  # what is to be in /usr/local/bin
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._disk = directory / "disk.img"
         self._qemu: subprocess.Popen[bytes] | None = None
@@ -71,6 +80,8 @@ class VirtualMachine:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
             (root / "var/log/journal").mkdir(exist_ok=True)
+            for command in self._commands:
+                shutil.copy(command, root / "usr/local/bin")
             run(["chroot", str(root), "systemctl", "--quiet", "enable", *_UNITS])
             for kind in ("vmlinuz", "initrd.img"):
                 shutil.copy(next((root / "boot").glob(f"{kind}-*")), self._directory / kind)
@@ -106,12 +117,7 @@ class VirtualMachine:
         words = [word for option in options.items() for word in option]
         words += [word for device in devices for word in ("-device", device)]
         qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", *words]
-        inside = [
-            "ip",
-            "netns",
-            "exec",
-            self._island.name,
-        ]  # nothing but the API server can be reached from there
+        inside = ["ip", "netns", "exec", self._island.name]  # nothing but the API server can be reached from there
         self._qemu = subprocess.Popen([*leash(), *inside, *qemu], stdin=subprocess.DEVNULL)
         self._runner = eventually(lambda: _connected(door))
         self._answers = self._runner.makefile()
@@ -125,6 +131,10 @@ class VirtualMachine:
         if check and code != 0:
             raise CommandFailed(argv, code, complained.strip() or said.strip())
         return str(said)
+
+    def write(self, path: str, text: str) -> None:
+        """Have a file there, and the folders above it."""
+        self.run("python3", "-c", _WRITE, path, text)
 
     def wait_until_off(self, within: float = 120.0) -> None:
         """Return when it has powered itself off."""
