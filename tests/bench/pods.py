@@ -1,8 +1,8 @@
 """Many pods on one node: how long until all of them run, how long until all are gone, and what that costs.
 
 `python -m tests.bench.pods --pods 500` prints a table in Markdown. The pods are bound to the node while it is away, so
-that all of them wait for it at once: no scheduler, no controller is measured. With `--kubelet` a real one follows; it
-needs root.
+that all of them wait for it at once: no scheduler, no controller is measured. With `--kwok`, KWOK follows on the same
+control plane (it is built with Go at the first time); with `--kubelet`, a real kubelet, which needs root.
 """
 
 import argparse
@@ -11,18 +11,29 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.proc import footprint
 from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.command import run
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.process import Process
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 
 _WITHIN_SECONDS = 180.0
+_KWOK = build.Toolset(
+    title="KWOK",
+    folder=Path(__file__).parent / "kwok",
+    cache="kwok",
+    pinned="sigs.k8s.io/kwok",
+    version_package="k8s.io/client-go/pkg/version",
+    minutes=3,
+    programs=("kwok",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,69 +52,91 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pods", type=int, default=500)
+    parser.add_argument("--kwok", action="store_true", help="measure KWOK, too")
     parser.add_argument("--kubelet", action="store_true", help="measure a real kubelet, too")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        # A node's own range has room for 250 pods by default.
-        more = {"kube-controller-manager": ["--node-cidr-mask-size=20"]}
-        with ControlPlane(Path(folder) / "c", binaries=build.binaries(build=False), extra_args=more) as plane:
-            subjects = [_ours(plane, Path(folder)), *([_kubelet(plane, Path(folder))] if options.kubelet else [])]
-            print(_table([_measured(plane, options.pods, *subject) for subject in subjects], options.pods))
+    subjects = [ours, *([_kwok] if options.kwok else []), *([_kubelet] if options.kubelet else [])]
+    with tempfile.TemporaryDirectory() as folder, roomy(Path(folder)) as plane:
+        results = [_measured(plane, options.pods, *subject(plane, Path(folder))) for subject in subjects]
+    print(_table(results, options.pods))
 
 
 Subject = tuple[str, Callable[[], int], Callable[[], object]]
 
 
-def _ours(plane: ControlPlane, folder: Path) -> Subject:
+def roomy(folder: Path) -> ControlPlane:
+    """A control plane that gives each node a range of 4096 addresses; by default it has room for 250 pods."""
+    more = {"kube-controller-manager": ["--node-cidr-mask-size=20"]}
+    return ControlPlane(folder / "c", binaries=build.binaries(build=False), extra_args=more)
+
+
+def ours(plane: ControlPlane, folder: Path) -> Subject:
+    """fake-kubelet, by the name of its node, and how it is started and stopped."""
     flags = (f"--kubeconfig={plane.node_kubeconfig('ours')}", "--hostname-override=ours", "--healthz-port=0")
-    agent = AgentProcess(*flags, "--max-pods=2000", log=folder / "agent.log")
+    return "ours", *_verbs(AgentProcess(*flags, "--max-pods=2000", log=folder / "agent.log"))
 
-    def start() -> int:
-        agent.start()
-        return agent.pid
 
-    return "ours", start, agent.stop
+def _kwok(plane: ControlPlane, folder: Path) -> Subject:
+    """KWOK as released: its stages are those of its own `stage-fast`, which the binary does not bring along."""
+    binary = build.built(_KWOK) / "kwok"
+    source = run(["go", "-C", str(_KWOK.folder), "list", "-m", "-f", "{{.Dir}}", _KWOK.pinned]).strip()
+    stages = folder / "stages.yaml"
+    stages.write_text(plane.kubectl("kustomize", f"{source}/kustomize/stage/fast"))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "kwok"}}
+    plane.kubectl("create", "-f", "-", input=json.dumps(node))
+    flags = (f"--kubeconfig={plane.admin_kubeconfig}", f"--config={stages}", "--manage-single-node=kwok")
+    lease = "--node-lease-duration-seconds=40"
+    kwok = Process("kwok", [str(binary), *flags, lease, "--node-ip=127.0.0.1"], log=folder / "kwok.log")
+    return "kwok", *_verbs(kwok)
 
 
 def _kubelet(plane: ControlPlane, folder: Path) -> Subject:
     if os.geteuid() != 0:
         sys.exit("the real kubelet needs root")
     (folder / "k").mkdir()
-    kubelet = RealKubelet(plane, "kubelet", folder / "k", config={"maxPods": 2000})
+    return "kubelet", *_verbs(RealKubelet(plane, "kubelet", folder / "k", config={"maxPods": 2000}))
 
+
+def _verbs(program: Process | RealKubelet) -> tuple[Callable[[], int], Callable[[], object]]:
     def start() -> int:
-        kubelet.start()
-        return kubelet.pid
+        program.start()
+        return program.pid
 
-    return "kubelet", start, kubelet.stop
+    return start, program.stop
 
 
 def _measured(
     plane: ControlPlane, count: int, name: str, start: Callable[[], int], stop: Callable[[], object]
 ) -> Result:
     start()
-    plane.kubectl("wait", "--for=create", f"node/{name}", "--timeout=60s")
-    plane.kubectl("wait", "--for=condition=Ready", f"node/{name}", "--timeout=60s")
+    wait_until_ready(plane, name)
     stop()
-    eventually(lambda: plane.get("serviceaccount", "default", "default"))
-    _tell(f"{name}: binding {count} pods")
-    plane.kubectl("create", "-f", "-", input=_pods(name, count))
+    tell(f"{name}: binding {count} pods")
+    plane.kubectl("create", "-f", "-", input=pods(name, range(count)))
     began = time.monotonic()
     pid = start()
-    eventually(lambda: len(_names(plane, name, phase="Running")) > 0, within=_WITHIN_SECONDS, every=0.1)
+    eventually(lambda: len(names(plane, name, phase="Running")) > 0, within=_WITHIN_SECONDS, every=0.1)
     before = footprint(pid)
-    eventually(lambda: len(_names(plane, name, phase="Running")) == count, within=_WITHIN_SECONDS, every=0.2)
+    eventually(lambda: len(names(plane, name, phase="Running")) == count, within=_WITHIN_SECONDS, every=0.2)
     running, after = time.monotonic() - began, footprint(pid)
-    _tell(f"{name}: all run after {running:.1f} s")
+    tell(f"{name}: all run after {running:.1f} s")
     began = time.monotonic()
     plane.kubectl("delete", "pods", f"--selector=bench={name}", "--wait=false")
-    eventually(lambda: not _names(plane, name), within=_WITHIN_SECONDS, every=0.2)
+    eventually(lambda: not names(plane, name), within=_WITHIN_SECONDS, every=0.2)
     result = Result(name, running, after.cpu_ms, time.monotonic() - began, before.rss_kib, footprint(pid).rss_kib)
     stop()
     return result
 
 
-def _pods(name: str, count: int) -> str:
+def wait_until_ready(plane: ControlPlane, name: str) -> None:
+    """Return when the node takes pods."""
+    plane.kubectl("wait", "--for=create", f"node/{name}", "--timeout=60s")
+    plane.kubectl("wait", "--for=condition=Ready", f"node/{name}", "--timeout=60s")
+    eventually(lambda: plane.get("serviceaccount", "default", "default"))
+
+
+def pods(name: str, numbers: Iterable[int]) -> str:
+    """Pods bound to the node, as a manifest."""
     items = [
         {
             "apiVersion": "v1",
@@ -111,12 +144,13 @@ def _pods(name: str, count: int) -> str:
             "metadata": {"name": f"{name}-{number}", "labels": {"bench": name}},
             "spec": {"nodeName": name, "containers": [{"name": "main", "image": "pause:1"}]},
         }
-        for number in range(count)
+        for number in numbers
     ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-def _names(plane: ControlPlane, name: str, *, phase: str = "") -> list[str]:
+def names(plane: ControlPlane, name: str, *, phase: str = "") -> list[str]:
+    """The node's pods, or those in one phase."""
     fields = [f"--field-selector=status.phase={phase}"] if phase else []
     return plane.kubectl("get", "pods", f"--selector=bench={name}", *fields, "--output=name").split()
 
@@ -133,7 +167,8 @@ def _table(results: Sequence[Result], count: int) -> str:
     return "\n".join(lines)
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Say how far it is, beside the table."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -93,7 +93,7 @@ def unheard():
 
 
 async def reached(fuzz, count):
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(120):
         while fuzz.answers < count:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 

@@ -53,6 +53,17 @@ def test_a_job_completes_and_one_that_fails_is_seen_to_fail(home: Home) -> None:
     home.wait_until_empty()
 
 
+def test_a_cron_job_learns_that_its_job_succeeded(home: Home) -> None:
+    home.start()
+    # Suspended, and its job made by hand: a schedule would let the test wait for the next full minute.
+    spec = {"schedule": "* * * * *", "suspend": True, "jobTemplate": {"spec": home.job("", SOON)["spec"]}}
+    home.apply({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick"}, "spec": spec})
+    home.kubectl("create", "job", "now", "--from=cronjob/tick")
+    home.kubectl("wait", "--for=jsonpath={.status.lastSuccessfulTime}", "cronjob/tick", "--timeout=60s")
+    home.kubectl("delete", "cronjob", "tick")
+    home.wait_until_empty()
+
+
 def test_a_drain_finishes(home: Home) -> None:
     home.start()
     home.apply(
