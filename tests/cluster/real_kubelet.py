@@ -84,17 +84,23 @@ class RealKubelet:
         for original in _DIRECTORIES:
             original.mkdir(parents=True, exist_ok=True)
             self._stand_in(original).mkdir(exist_ok=True)
-        for original in TUNABLES:
-            shutil.copyfile(original, self._stand_in(original))
+        self.renew_tunables()
         kubeconfig = self._kubeconfig or self._control_plane.node_kubeconfig(self.node_name)
         shutil.copyfile(kubeconfig, self.directory / "kubeconfig")
         self._config_file.write_text(yaml.safe_dump(self._configuration()))
         self.fakecri.start()
         eventually(self._socket.exists, every=0.01)
 
+    def renew_tunables(self) -> None:
+        """Have them as on the machine: a kubelet that ends while it writes one leaves it empty, and no other starts."""
+        for original in TUNABLES:
+            shutil.copyfile(original, self._stand_in(original))
+
     def start(self) -> None:
         """Start the kubelet, with its runtime if that is not running yet; returns at once."""
-        if not self.fakecri.running:
+        if self.fakecri.running:
+            self.renew_tunables()
+        else:
             self.prepare()
         self.process = Process("kubelet", self._in_namespace_of_fakecri(), log=self.process.log)
         self.process.start()
