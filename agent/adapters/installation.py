@@ -196,7 +196,7 @@ def command() -> Path:
     for place in (found.resolve(), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()):
         if any(place.is_relative_to(hidden) for hidden in _UNREADABLE):
             raise ConfigError(
-                f"the service could not read {place}; have fake-kubelet where all can read it: "
-                "python3 -m venv /opt/fake-kubelet && /opt/fake-kubelet/bin/pip install fake-kubelet"
+                f"the service could not read {place}; have fake-kubelet where all can read it, "
+                "such as in a venv at /opt/fake-kubelet"
             )
     return found

@@ -39,7 +39,8 @@ def test_with_nothing_but_a_token_the_node_gets_ready_as_itself_and_is_never_ref
 def test_the_certificate_is_where_kubelet_has_it(member):
     target = member.current.readlink()
     assert target.is_absolute()
-    assert {path.name for path in member.pki.iterdir()} == {"kubelet-client-current.pem", target.name}
+    client, serving = {"kubelet-client-current.pem", target.name}, {"kubelet.crt", "kubelet.key"}
+    eventually(lambda: {path.name for path in member.pki.iterdir()} == client | serving)
     assert {mode(target), mode(member.kubeconfig)} == {0o600}
     certificate = read_certificates(target.read_text())[0]
     assert (certificate.common_name, certificate.organizations) == (f"system:node:{member.name}", ("system:nodes",))

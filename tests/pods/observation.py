@@ -13,8 +13,9 @@ from tests.pods.specs import PodCase
 
 Pod = dict[str, Any]
 _TOKEN_VOLUME = re.compile(r"kube-api-access-\w+")
-# About resolv.conf, which nobody reads where nothing runs; and here every image is there already.
-_NOT_OURS = {"MissingClusterDNS", "Pulling"}
+# About resolv.conf, which nobody reads where nothing runs; here every image is there already; and the probe that a
+# kubelet may be just making when a pod ends, which it then calls unhealthy, is not made at all.
+_NOT_OURS = {"MissingClusterDNS", "Pulling", "Unhealthy"}
 _EVENT_FIELDS = ("type", "reason", "message", "count", "reportingComponent", "eventTime")
 
 

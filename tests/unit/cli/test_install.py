@@ -32,8 +32,9 @@ def test_what_is_wrong_is_said_before_anything_is_written(arguments, message):
 
 
 def test_the_service_has_to_be_able_to_read_the_command(monkeypatch):
-    monkeypatch.setattr(sys, "prefix", "/root/venv")
-    with pytest.raises(ConfigError, match="the service could not read /root/venv; have fake-kubelet where all can"):
+    home = Path(sys.prefix).resolve()
+    monkeypatch.setattr("agent.adapters.installation._UNREADABLE", (home,))
+    with pytest.raises(ConfigError, match=f"the service could not read {home}/.*; have fake-kubelet where all can"):
         install(["--dry-run"])
 
 
