@@ -20,7 +20,7 @@ test: lint
 kind-test: $(VENV)/.dev
 	@$(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m tests.kind.node_image
-	KIND_TEST=true $(BIN)/python -m pytest tests/kind $(ARGS)
+	$(BIN)/python -m pytest tests/kind $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,4 +1,3 @@
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +17,6 @@ _PLACES = "/usr/lib/podman:/usr/libexec/podman"
 @pytest.fixture(scope="session")
 def kind(engine: Engine, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KindCluster]:
     """A cluster made by kind; all tests share it."""
-    if not os.environ.get("KIND_TEST"):
-        pytest.skip("a kind cluster takes minutes; `make kind-test` makes one")
     if missing := [name for name in _HELPERS if shutil.which(name, path=_PLACES) is None]:
         lacking(f"{', '.join(missing)} not installed; see .ci/packages")
     with KindCluster(engine, binaries, tmp_path_factory.mktemp("kind")) as cluster:
