@@ -14,16 +14,17 @@ from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
-# What a kubelet changes outside its --root-dir, whatever its settings.
+# What a kubelet changes outside its --root-dir, whatever its settings, and the value that it wants: where it is there
+# already, nothing is written, and a kubelet that ends in the middle of it cannot leave an empty file to the next.
 # kubelet v1.36: container_manager_linux.go, setupKernelTunables
-TUNABLES = (
-    Path("/proc/sys/kernel/keys/root_maxbytes"),
-    Path("/proc/sys/kernel/keys/root_maxkeys"),
-    Path("/proc/sys/kernel/panic"),
-    Path("/proc/sys/kernel/panic_on_oops"),
-    Path("/proc/sys/vm/overcommit_memory"),
-    Path("/proc/sys/vm/panic_on_oom"),
-)
+TUNABLES = {
+    Path("/proc/sys/kernel/keys/root_maxbytes"): 25_000_000,
+    Path("/proc/sys/kernel/keys/root_maxkeys"): 1_000_000,
+    Path("/proc/sys/kernel/panic"): 10,
+    Path("/proc/sys/kernel/panic_on_oops"): 1,
+    Path("/proc/sys/vm/overcommit_memory"): 1,
+    Path("/proc/sys/vm/panic_on_oom"): 0,
+}
 # kubelet v1.36: deviceplugin/v1beta1/constants.go, whose sockets it removes; kuberuntime/legacy.go
 _DIRECTORIES = (Path("/var/lib/kubelet"), Path("/var/log/containers"))
 
@@ -84,23 +85,17 @@ class RealKubelet:
         for original in _DIRECTORIES:
             original.mkdir(parents=True, exist_ok=True)
             self._stand_in(original).mkdir(exist_ok=True)
-        self.renew_tunables()
+        for original, value in TUNABLES.items():
+            self._stand_in(original).write_text(f"{value}\n")
         kubeconfig = self._kubeconfig or self._control_plane.node_kubeconfig(self.node_name)
         shutil.copyfile(kubeconfig, self.directory / "kubeconfig")
         self._config_file.write_text(yaml.safe_dump(self._configuration()))
         self.fakecri.start()
         eventually(self._socket.exists, every=0.01)
 
-    def renew_tunables(self) -> None:
-        """Have them as on the machine: a kubelet that ends while it writes one leaves it empty, and no other starts."""
-        for original in TUNABLES:
-            shutil.copyfile(original, self._stand_in(original))
-
     def start(self) -> None:
         """Start the kubelet, with its runtime if that is not running yet; returns at once."""
-        if self.fakecri.running:
-            self.renew_tunables()
-        else:
+        if not self.fakecri.running:
             self.prepare()
         self.process = Process("kubelet", self._in_namespace_of_fakecri(), log=self.process.log)
         self.process.start()

@@ -59,7 +59,6 @@ class Machine:
 
     def ask(self, arguments: Sequence[str], port: int) -> Answer:
         """Start a kubelet with these arguments until it serves its /configz or ends."""
-        self._runtime.renew_tunables()
         log = self.directory / f"kubelet-{port}.log"
         kubelet = Process("kubelet", self._command(arguments), log=log)
         kubelet.start()
