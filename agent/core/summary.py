@@ -41,7 +41,7 @@ def _rest(usage: HostUsage) -> Object:
     figures["rlimit"] = {
         "time": timestamp(usage.at),
         "maxpid": usage.host.pids_max,
-        "curproc": usage.host.pids_used,
+        "curproc": usage.pids_used,
     }
     return figures
 

@@ -14,8 +14,8 @@ _FORGOTTEN_SECONDS = 120.0
 class Detail(Enum):
     """How much somebody wants to know."""
 
-    COUNTERS = "CPU, memory and network: nothing that a dead disk could delay"
-    NODE = "these, tasks, and the node's own filesystem"
+    COUNTERS = "CPU, memory, network and tasks: nothing that a dead disk could delay"
+    NODE = "these, and the node's own filesystem"
     MOUNTS = "these, processes, and every mounted filesystem"
 
 
@@ -157,6 +157,7 @@ class HostUsage:
     root: CgroupUsage  # the whole machine
     own: CgroupUsage | None = None  # what we run in; None without cgroup v2, or if that is the root
     interfaces: tuple[InterfaceUsage, ...] = ()
+    pids_used: int = 0
     processes: Processes | None = None
     nodefs: Filesystem | None = None
     mounts: tuple[MountUsage, ...] = ()

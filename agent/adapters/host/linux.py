@@ -41,7 +41,7 @@ class LinuxHost:
             },
             tally=tally,
         )
-        self._usage = UsageReader(files, clock or SystemClock(), tally)
+        self._usage = UsageReader(files, clock or SystemClock(), tally, root_dir=config.root_dir)
 
     @property
     def hangs(self) -> bool:
@@ -69,9 +69,7 @@ class LinuxHost:
 
     async def usage(self, detail: Detail) -> HostUsage:
         """What of the machine is in use, or of our own cgroup if that is to be the machine; read when somebody asks."""
-        host = await self.glance() if detail is Detail.NODE else self._last
-        nodefs = None if self._storage.hangs else host.nodefs
-        usage = await self._usage.read(detail, host, nodefs=nodefs)
+        usage = await self._usage.read(detail, self._last)
         if self._config.resources.from_cgroup and usage.own:
             return replace(usage, root=usage.own)
         return usage

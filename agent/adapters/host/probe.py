@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 1.0
 
+Readings = Mapping[str, Callable[[], Mapping[str, Any]]]  # sensor → what reads some values
+
 
 class _Reading(NamedTuple):
     """How one reading went."""
@@ -26,7 +28,7 @@ class Probe:
 
     def __init__(
         self,
-        readings: Mapping[str, Callable[[], Mapping[str, Any]]],
+        readings: Readings,
         *,
         deadline_seconds: float = _DEADLINE_SECONDS,
         tally: SensorTally | None = None,

@@ -7,11 +7,12 @@ from typing import Any
 from agent.adapters.host.cgroup import own_folder
 from agent.adapters.host.counters import cpu_of, cpu_usage, interfaces, origins, pressure, processes, stalls
 from agent.adapters.host.files import HostFiles
+from agent.adapters.host.machine import filesystem, tasks
 from agent.adapters.host.memory import memory_in_detail, memory_of
 from agent.adapters.host.mounts import blocks, mounts
-from agent.adapters.host.probe import Probe
+from agent.adapters.host.probe import Probe, Readings
 from agent.adapters.host.sensor_tally import SensorTally
-from agent.core.model import Filesystem, HostSnapshot
+from agent.core.model import HostSnapshot
 from agent.core.usage import CgroupUsage, CpuSample, Detail, HostUsage, Speedometer
 from agent.ports import Clock
 
@@ -21,24 +22,26 @@ _FIRST_RATE_SECONDS = 0.25
 class UsageReader:
     """Reads the machine's use; a reading that hangs costs its own figures, and no more than the host's deadline."""
 
-    def __init__(self, files: HostFiles, clock: Clock, tally: SensorTally) -> None:
+    def __init__(self, files: HostFiles, clock: Clock, tally: SensorTally, *, root_dir: str) -> None:
         self._files, self._clock = files, clock
         self._began = clock.now()
-        self._counters = Probe(
-            {
-                "usage": self._read_root,
-                "own usage": self._read_own,
-                "interfaces": lambda: {"interfaces": interfaces(files)},
-            },
-            tally=tally,
-        )
-        self._mounts = Probe(
-            {
-                "processes": lambda: {"processes": processes(files)},
-                "mounts": lambda: {"mounts": mounts(files), "blocks": blocks(files)},
-            },
-            tally=tally,
-        )
+        counters: Readings = {
+            "usage": self._read_root,
+            "own usage": self._read_own,
+            "interfaces": lambda: {"interfaces": interfaces(files)},
+            "tasks": lambda: tasks(files),
+        }
+        # All in one thread: to change to another costs as much as ten files. What may hang comes last.
+        disk: Readings = {"nodefs": lambda: {"nodefs": filesystem(files.path(root_dir))}}
+        disks: Readings = {
+            "processes": lambda: {"processes": processes(files)},
+            "mounts": lambda: {"mounts": mounts(files), "blocks": blocks(files)},
+        }
+        self._probes = {
+            Detail.COUNTERS: Probe(counters, tally=tally),
+            Detail.NODE: Probe({**counters, **disk}, tally=tally),
+            Detail.MOUNTS: Probe({**counters, **disks}, tally=tally),
+        }
         self._origins = Probe({"origins": lambda: origins(files)}, tally=tally)
         self._unchanging: dict[str, Any] = {}
         self._speedometers = {"root": Speedometer(), "own": Speedometer()}
@@ -47,33 +50,34 @@ class UsageReader:
     @property
     def hangs(self) -> bool:
         """Whether some reading has not come back."""
-        return any(probe.hangs for probe in (self._counters, self._mounts, self._origins))
+        return any(probe.hangs for probe in (*self._probes.values(), self._origins))
 
-    async def read(self, detail: Detail, host: HostSnapshot, *, nodefs: Filesystem | None) -> HostUsage:
+    async def read(self, detail: Detail, host: HostSnapshot) -> HostUsage:
         """The machine's use now, in as much detail as somebody wants."""
         async with self._turn:
             self._unchanging = self._unchanging or dict(await self._origins.read())
-            found = await self._counted()
-            if detail is Detail.MOUNTS:
-                found |= await self._mounts.read()
+            found = await self._counted(detail)
         told: dict[str, Any] = {key: value for key, value in self._unchanging.items() if key != "root_since"}
         unread: dict[str, Any] = {
             "at": self._clock.now(),
             "booted_at": self._began,
             "root": CgroupUsage(since=self._began),
         }
-        return HostUsage(**unread | told | found, host=host, nodefs=nodefs)
+        return HostUsage(**unread | told | found, host=host)
 
-    async def _counted(self) -> dict[str, Any]:
+    async def _counted(self, detail: Detail) -> dict[str, Any]:
         """What the kernel counts; a rate takes two moments: the first to ask in a long while waits for the second."""
-        found = await self._sample()
+        found = await self._sample(detail)
         if "root" in found and found["root"].cpu.nanocores is None:
             await self._clock.sleep(_FIRST_RATE_SECONDS)
-            found = await self._sample()
+            found |= await self._sample(Detail.COUNTERS)
         return found
 
-    async def _sample(self) -> dict[str, Any]:
-        found = dict(await self._counters.read())
+    async def _sample(self, detail: Detail) -> dict[str, Any]:
+        probe = self._probes[detail]
+        found = dict(await probe.read())
+        if probe.hangs:  # a disk that does not answer; the kernel does
+            found = dict(await self._probes[Detail.COUNTERS].read())
         at_seconds = found.pop("at_seconds", 0.0)
         for name, speedometer in self._speedometers.items():
             if usage := found.get(name):

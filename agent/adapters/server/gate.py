@@ -6,6 +6,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from agent.core.access import (
@@ -33,6 +34,8 @@ _REVIEW_SECONDS = 10.0  # with the wait for a free place, and one more attempt
 _AGAIN_SECONDS = 0.5
 
 T = TypeVar("T")
+
+_read = lru_cache(maxsize=64)(read_certificate)  # who scrapes shows the same one each time
 
 
 class Caller(NamedTuple):
@@ -99,7 +102,7 @@ class Gate:
         if not caller.certificate or not self._serving.client_ca_file:
             return None
         try:
-            certificate, now = read_certificate(caller.certificate), self._clock.now()
+            certificate, now = _read(caller.certificate), self._clock.now()
         except ValueError as error:
             raise _Unknown(str(error)) from error
         if not caller.is_trusted or not certificate.not_before <= now <= certificate.not_after:

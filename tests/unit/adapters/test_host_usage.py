@@ -152,7 +152,7 @@ async def test_the_machine(tmp_path):
     assert usage.booted_at == datetime.fromtimestamp(1700000000, UTC)
     assert usage.root.since > usage.booted_at
     assert (usage.physical_cores, usage.sockets) == (1, 1)
-    assert (usage.host.pids_used, len(usage.host.online_cpus)) == (345, 2)
+    assert usage.pids_used == 345
 
 
 MOUNTS = """\

@@ -23,7 +23,8 @@ MEMORY = MemoryUsage(
     swap_bytes=30,
 )
 USAGE = HostUsage(
-    host=HostSnapshot(pids_max=32768, pids_used=345),
+    host=HostSnapshot(pids_max=32768),
+    pids_used=345,
     at=NOW,
     booted_at=datetime(2026, 1, 1, tzinfo=UTC),
     root=CgroupUsage(since=datetime(2026, 1, 1, 0, 0, 9, tzinfo=UTC), cpu=CPU, memory=MEMORY),
