@@ -298,6 +298,9 @@ class Recorder(Protocol):
     def record(self, event: Happening, about: Object | None = None) -> None:
         """Queue an event about an object, or about the Node; delivery is somebody else's task."""
 
+    def forget(self, uid: str) -> None:
+        """Nothing more will be recorded about an object."""
+
 
 class ServiceManager(Protocol):
     """Whoever started us, and starts us again."""

@@ -6,11 +6,13 @@ from typing import NamedTuple, TypeVar
 
 from agent.core.model import Object
 
-T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SPAM_BURST, _SPAM_REFILL_SECONDS = 25, 300.0
 _SIMILAR_MOST, _SIMILAR_SECONDS = 10, 600.0
-_REMEMBERED = 4096
+# client-go remembers 4096 events, of whatever objects; four of them are about one pod that comes and goes.
+_MOST_OBJECTS, _MOST_EVENTS = 1024, 256
 
 
 class Correlated(NamedTuple):
@@ -28,71 +30,78 @@ class _Told(NamedTuple):
     times: int
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(NamedTuple):
+    """How many events may still be told, as of a moment."""
+
     tokens: float
     at_seconds: float
 
 
+class _Similar(NamedTuple):
+    """The different messages of one reason, and when the last of them came."""
+
+    messages: tuple[str, ...]
+    last_seconds: float
+
+
 @dataclass(slots=True)
-class _Similar:
-    messages: set[str] = field(default_factory=set)
-    last_seconds: float = 0.0
+class _Memory:
+    """What was told about one object."""
+
+    buckets: dict[str, _Bucket] = field(default_factory=dict)  # by type
+    similar: dict[tuple[str, str], _Similar] = field(default_factory=dict)  # by type and reason
+    told: OrderedDict[tuple[str, ...], _Told] = field(default_factory=OrderedDict)
 
 
 class Correlator:
     """Remembers what was told about each object; time is passed in."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._similar: OrderedDict[str, _Similar] = OrderedDict()
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._objects: OrderedDict[str, _Memory] = OrderedDict()
 
     def correlate(self, event: Object, now_seconds: float) -> Correlated | None:
         """The event or patch to send; None where this object had more than its share."""
-        event, key = self._aggregated(event, now_seconds)
+        about = event["involvedObject"]
+        identity = about.get("uid") or about["name"]  # a node's own events have its name for a UID
+        memory = self._objects.get(identity) or _Memory()
+        _remember(self._objects, identity, memory, most=_MOST_OBJECTS)
+        event, key = _aggregated(memory, event, now_seconds)
         patch = None
-        if told := self._told.get(key):
+        if told := memory.told.get(key):
             patch = {"count": told.times + 1, "lastTimestamp": event["lastTimestamp"], "message": event["message"]}
             first = {"metadata": {**event["metadata"], "name": told.name}, "firstTimestamp": told.first}
             event = {**event, **first, **patch}
-        _remember(self._told, key, _Told(event["metadata"]["name"], event["firstTimestamp"], event["count"]))
-        return None if self._is_spam(event, now_seconds) else Correlated(event, patch)
+        told = _Told(event["metadata"]["name"], event["firstTimestamp"], event["count"])
+        _remember(memory.told, key, told, most=_MOST_EVENTS)
+        return None if _is_spam(memory, event["type"], now_seconds) else Correlated(event, patch)
 
-    def _aggregated(self, event: Object, now_seconds: float) -> tuple[Object, str]:
-        """From the tenth different message within ten minutes on, the messages of a reason share one event."""
-        group = _key(event, "type", "reason")
-        similar = self._similar.get(group)
-        if similar is None or now_seconds - similar.last_seconds > _SIMILAR_SECONDS:
-            similar = _Similar()
-        similar.messages.add(event["message"])
-        similar.last_seconds = now_seconds
-        _remember(self._similar, group, similar)
-        if len(similar.messages) < _SIMILAR_MOST:
-            return event, _key(event, "type", "reason", "message")
-        similar.messages.pop()
-        return {**event, "message": f"(combined from similar events): {event['message']}"}, group
-
-    def _is_spam(self, event: Object, now_seconds: float) -> bool:
-        key = _key(event, "type")
-        bucket = self._buckets.get(key) or _Bucket(_SPAM_BURST, now_seconds)
-        refilled = bucket.tokens + (now_seconds - bucket.at_seconds) / _SPAM_REFILL_SECONDS
-        bucket.tokens, bucket.at_seconds = min(_SPAM_BURST, refilled), now_seconds
-        _remember(self._buckets, key, bucket)
-        if bucket.tokens < 1:
-            return True
-        bucket.tokens -= 1
-        return False
+    def forget(self, uid: str) -> None:
+        """An object is gone, and nobody will tell of it again."""
+        self._objects.pop(uid, None)
 
 
-def _key(event: Object, *fields: str) -> str:
-    about = event["involvedObject"]
-    identity = (about.get(part, "") for part in ("kind", "namespace", "name", "uid", "fieldPath"))
-    return "\0".join((*identity, *(event[name] for name in fields)))
+def _aggregated(memory: _Memory, event: Object, now_seconds: float) -> tuple[Object, tuple[str, ...]]:
+    """From the tenth different message within ten minutes on, the messages of a reason share one event."""
+    group, message = (event["type"], event["reason"]), event["message"]
+    similar = memory.similar.get(group)
+    known = similar.messages if similar and now_seconds - similar.last_seconds <= _SIMILAR_SECONDS else ()
+    messages = known if message in known else (*known, message)
+    memory.similar[group] = _Similar(messages[: _SIMILAR_MOST - 1], now_seconds)
+    if len(messages) < _SIMILAR_MOST:
+        return event, (*group, message, event["involvedObject"].get("fieldPath", ""))
+    return {**event, "message": f"(combined from similar events): {message}"}, group
 
 
-def _remember(memory: OrderedDict[str, T], key: str, value: T) -> None:
+def _is_spam(memory: _Memory, kind: str, now_seconds: float) -> bool:
+    tokens, at_seconds = memory.buckets.get(kind) or _Bucket(_SPAM_BURST, now_seconds)
+    tokens = min(_SPAM_BURST, tokens + (now_seconds - at_seconds) / _SPAM_REFILL_SECONDS)
+    is_spam = tokens < 1
+    memory.buckets[kind] = _Bucket(tokens if is_spam else tokens - 1, now_seconds)
+    return is_spam
+
+
+def _remember(memory: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
     memory[key] = value
     memory.move_to_end(key)
-    if len(memory) > _REMEMBERED:
+    if len(memory) > most:
         memory.popitem(last=False)

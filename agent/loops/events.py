@@ -29,6 +29,7 @@ class EventLoop:
         self._clock = clock
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
+        self._gone: set[str] = set()
         self._recorded = 0
         self.outcomes = outcomes or Counter(
             "fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",)
@@ -44,17 +45,30 @@ class EventLoop:
             self.outcomes.add("dropped")
             log.error("Unable to write event, queue is full", {"event": event.reason})
 
+    def forget(self, uid: str) -> None:
+        """An object is gone: none of its events will be repeated, once those that wait are sent."""
+        self._gone.add(uid)
+        self._tidy()
+
     async def run(self) -> None:
         """Send what is recorded, forever."""
         while True:
             event = await self._queue.get()
-            if correlated := self._correlator.correlate(event, self._clock.monotonic()):
+            correlated = self._correlator.correlate(event, self._clock.monotonic())
+            self._tidy()
+            if correlated:
                 await self._deliver(correlated)
             self._queue.task_done()
 
     async def drained(self) -> None:
         """Return when everything recorded so far is sent or given up."""
         await self._queue.join()
+
+    def _tidy(self) -> None:
+        if self._queue.empty():
+            for uid in self._gone:
+                self._correlator.forget(uid)
+            self._gone.clear()
 
     async def _deliver(self, correlated: Correlated) -> None:
         """Send one event; one that cannot be sent is dropped, as kubelet does."""

@@ -217,6 +217,7 @@ class PodLoop:
     def _forget(self, uid: str) -> None:
         self.shelf.forget(uid)
         self._agenda.forget(uid)
+        self._events.forget(uid)
 
 
 def _name(pod: Object) -> str:

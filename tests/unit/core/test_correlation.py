@@ -3,8 +3,9 @@ from agent.core.events import NodeEvent, event_object
 from tests.fakes import START
 
 
-def event(reason="R", message="m", number=1):
-    return event_object("n1", NodeEvent(reason, message), START, number)
+def event(reason="R", message="m", number=1, **about):
+    thing = {"kind": "Pod", "name": "p", **about} if about else None
+    return event_object("n1", NodeEvent(reason, message), START, number, about=thing)
 
 
 def test_an_event_told_again_becomes_a_count_on_the_first():
@@ -42,3 +43,33 @@ def test_a_flood_is_cut_off_after_25_and_trickles_one_per_5_minutes():
     assert [t is not None for t in told] == [True] * 25 + [False] * 5
     assert correlator.correlate(event(number=31), 300) is not None
     assert correlator.correlate(event(number=32), 301) is None
+
+
+def test_the_containers_of_a_pod_share_its_measure():
+    correlator = Correlator()
+    paths = [f"spec.containers{{c{n}}}" for n in range(30)]
+    told = [correlator.correlate(event(number=n, uid="u", fieldPath=path), 0) for n, path in enumerate(paths)]
+    assert [t.patch for t in told[:25]] == [None] * 25  # each is an event of its own
+    assert told[25:] == [None] * 5
+
+
+def test_two_pods_of_one_name_are_two():
+    correlator = Correlator()
+    assert [correlator.correlate(event(uid=uid), 0).patch for uid in ("u1", "u2")] == [None] * 2
+
+
+def test_what_is_gone_is_forgotten():
+    correlator = Correlator()
+    for uid in ("u1", "u2"):
+        correlator.correlate(event(uid=uid), 0)
+    correlator.forget("u1")
+    assert correlator.correlate(event(uid="u1"), 1).patch is None
+    assert correlator.correlate(event(uid="u2"), 1).patch["count"] == 2
+
+
+def test_it_remembers_a_thousand_objects_and_no_more():
+    correlator = Correlator()
+    for number in range(1025):
+        correlator.correlate(event(uid=f"u{number}"), 0)
+    assert correlator.correlate(event(uid="u1024"), 1).patch["count"] == 2
+    assert correlator.correlate(event(uid="u0"), 1).patch is None

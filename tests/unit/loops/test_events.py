@@ -93,3 +93,14 @@ async def test_drained_means_that_everything_recorded_was_sent(loop, sent, clock
         await clock.advance(10)
         assert drained.done()
     assert reasons(sent) == ["Starting"]
+
+
+async def test_what_is_gone_is_forgotten_after_its_last_event_is_sent(loop, sent):
+    pod = {"kind": "Pod", "namespace": "default", "name": "p", "uid": "u"}
+    async with running(loop):
+        for _ in range(2):  # the second one counts no further on the first
+            loop.record(NodeEvent("Killing", "Stopping container c"), pod)
+            loop.record(NodeEvent("Killing", "Stopping container c"), pod)
+            loop.forget("u")
+            await loop.drained()
+    assert [event["count"] for event in sent.objects.values()] == [2, 2]

@@ -80,14 +80,20 @@ class FakePods:
 
 class Told:
     def __init__(self):
-        self.events = []
+        self.events, self.forgotten = [], []
 
     def record(self, event, about=None):
         self.events.append((about["name"], event.reason))
 
+    def forget(self, uid):
+        self.forgotten.append(uid)
+
 
 class Mute:
     def record(self, event, about=None):
+        pass
+
+    def forget(self, uid):
         pass
 
 
@@ -154,6 +160,7 @@ async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
         await settle()
         assert loop.shelf.pods() == []
     assert told.events[-1] == ("a", "Killing")
+    assert told.forgotten == ["uid-a"]
     assert pods.deleted == []
 
 
