@@ -164,7 +164,7 @@ class _Daemon:
 
     def _sources(self, node: Node, measured: Sequence[Measured]) -> Sources:
         """What the endpoints show."""
-        figures = Figures(host=self.host, node_name=self._config.node_name)
+        figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pods)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
         own = OwnMetrics(self._config, measured=measured, pods=node.pods, feature_gates=gates)
         return Sources(

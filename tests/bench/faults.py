@@ -31,7 +31,9 @@ from tests.cluster.waiting import eventually
 from tests.faults.etcd import alarm
 from tests.faults.member import Admin, Member, Refused, through
 from tests.faults.proxy import FaultProxy
+from tests.parity.scrape import Served
 
+_REQUESTS = "rest_client_requests_total"
 _PATIENCE_SECONDS = 45.0
 _STORM_SECONDS = 15.0
 _REST_SECONDS = 12.0  # a renewal between two faults, so that none sees the traces of the one before
@@ -46,9 +48,15 @@ class Subject:
     member: Member
     proxy: FaultProxy
     cluster: ControlPlane
+    port: int  # of its own API
     token: Path  # of its service account, where it has one
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # fault → seconds, once a round
     asked: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def requests(self) -> int:
+        """How many it has sent, by its own count; those that wait for an answer are not in it yet."""
+        page = Served(self.cluster, self.program.pid, self.port).page("/metrics")
+        return int(sum(told.value for name, told in page.numbers.items() if name.startswith(_REQUESTS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,8 @@ class Fault:
     begin: Callable[[Subject], None]
     end: Callable[[Subject], None] = lambda _: None
     seconds: float | None = None  # None: as long as the command line says
-    seen_by_server: bool = False  # its requests are in the audit log; else connections are counted at the proxy
+    seen_by_server: bool = False  # its requests are in the audit log; else who sends them has counted them
+    stops_it: bool = False  # it can neither ask nor be asked
     by_token: bool = False  # for a node that is a service account; the rest is for a node with a certificate
     from_begin: bool = False  # recovery counts from the beginning: nobody ends this fault
 
@@ -85,21 +94,23 @@ class Bench:
             thread.join()
 
     def _suffer(self, fault: Fault, subject: Subject) -> None:
-        since, attempts, began = datetime.now(UTC), subject.proxy.attempts, time.monotonic()
+        sent, since, began = subject.requests(), datetime.now(UTC), time.monotonic()
         fault.begin(subject)
         took = 0.0
         if fault.from_begin:
             took = _recovery(subject, since, began, self._seconds)
         time.sleep(max(0.0, began + (fault.seconds or self._seconds) - time.monotonic()))
-        subject.asked[fault.name].append(self._asked(fault, subject, since, attempts))
+        subject.asked[fault.name].append(self._asked(fault, subject, since, sent))
         end, ended = datetime.now(UTC), time.monotonic()
         fault.end(subject)
         healed = _recovery(subject, end, ended, _PATIENCE_SECONDS)
         subject.took[fault.name].append(took if fault.from_begin else healed)
 
-    def _asked(self, fault: Fault, subject: Subject, since: datetime, attempts: int) -> int:
+    def _asked(self, fault: Fault, subject: Subject, since: datetime, sent: int) -> int:
+        if fault.stops_it:
+            return 0
         if not fault.seen_by_server:
-            return subject.proxy.attempts - attempts
+            return subject.requests() - sent
         user = f"system:serviceaccount:default:{subject.member.name}" if fault.by_token else None
         requests = requests_of(subject.member.name, self._cluster.audit_log, user=user)
         return len([request for request in requests if request.received >= since])
@@ -141,7 +152,7 @@ def faults_of(cluster: ControlPlane, directory: Path) -> list[Fault]:
             lambda s: alarm(cluster.layout.etcd, on=False),
             seen_by_server=True,
         ),
-        Fault("process stalled 15 s", _stall, lambda s: os.kill(s.program.pid, signal.SIGCONT), seconds=15.0),
+        Fault("process stalled 15 s", _stall, _unstall, seconds=15.0, stops_it=True),
         Fault("others write the Lease without pause", _storm, seen_by_server=True),
         Fault("Lease taken by another holder", _take, seen_by_server=True, from_begin=True),
         Fault("Lease deleted", lambda s: s.member.delete_lease(), seen_by_server=True, from_begin=True),
@@ -182,6 +193,10 @@ def _storm(subject: Subject) -> None:
 
 def _stall(subject: Subject) -> None:
     os.kill(subject.program.pid, signal.SIGSTOP)
+
+
+def _unstall(subject: Subject) -> None:
+    os.kill(subject.program.pid, signal.SIGCONT)
 
 
 def _revoke(subject: Subject) -> None:
@@ -234,9 +249,9 @@ def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack, *, b
         proxy, token = running.enter_context(FaultProxy(cluster.layout.apiserver)), folder / "token"
         user = {"tokenFile": str(token)} if by_token else {}
         kubeconfig = through(proxy.port, cluster.node_kubeconfig(name), folder / "through-proxy", **user)
-        process = _process(program, name, cluster, folder, kubeconfig)
+        process, port = _process(program, name, cluster, folder, kubeconfig)
         member = Member(admin, name, process if isinstance(process, AgentProcess) else process.process)
-        subjects.append(Subject(program, process, member, proxy, cluster, token))
+        subjects.append(Subject(program, process, member, proxy, cluster, port, token))
         if by_token:
             cluster.kubectl("create", "serviceaccount", name)
             _grant(subjects[-1])
@@ -250,13 +265,15 @@ def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack, *, b
 
 def _process(
     program: str, name: str, cluster: ControlPlane, folder: Path, kubeconfig: Path
-) -> RealKubelet | AgentProcess:
+) -> tuple[RealKubelet | AgentProcess, int]:
     if program == "kubelet":
-        return RealKubelet(cluster, name, folder, kubeconfig=kubeconfig)
+        open_to_all = "--authorization-mode=AlwaysAllow"  # it is asked for its metrics while nobody can tell who may
+        kubelet = RealKubelet(cluster, name, folder, flags=[open_to_all], kubeconfig=kubeconfig)
+        return kubelet, kubelet.port
     port, healthz_port = free_ports(2)
     flags = (f"--kubeconfig={kubeconfig}", f"--hostname-override={name}", f"--root-dir={folder}")
     ports = (f"--port={port}", f"--healthz-port={healthz_port}", f"--cert-dir={folder}")
-    return AgentProcess(*flags, *ports, log=folder / "log")
+    return AgentProcess(*flags, *ports, log=folder / "log"), port
 
 
 def _tell(line: str) -> None:

@@ -77,6 +77,12 @@ def test_the_proxy_of_the_api_server_reaches_the_node(kubectl: Kubectl, path: st
     assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
 
 
+def test_the_summary_lists_the_pod(kubectl: Kubectl) -> None:
+    (told,) = json.loads(kubectl("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/stats/summary").stdout)["pods"]
+    assert (told["podRef"]["name"], [container["name"] for container in told["containers"]]) == (POD, ["c"])
+    assert told["containers"][0]["cpu"]["usageCoreNanoSeconds"] == 0  # nothing runs
+
+
 @pytest.mark.parametrize("more", [(), ("--follow",), ("--timestamps", "--tail=1")], ids=" ".join)
 def test_logs_tell_the_containers_story(kubectl: Kubectl, more: tuple[str, ...]) -> None:
     done = kubectl("logs", POD, *more)

@@ -14,11 +14,13 @@ class Figures:
         self._host, self._node_name, self._pods = host, node_name, pods
 
     async def summary(self, only_cpu_and_memory: bool) -> Object:
-        """/stats/summary, with the given statistics of pods."""
+        """/stats/summary."""
+        from agent.core.pods.stats import pod_stats  # noqa: PLC0415
         from agent.core.summary import summary  # noqa: PLC0415
 
         usage = await self._host.usage(Detail.COUNTERS if only_cpu_and_memory else Detail.NODE)
-        return summary(usage, node_name=self._node_name, pods=self._pods(), only_cpu_and_memory=only_cpu_and_memory)
+        pods = tuple(pod_stats(self._pods(), usage.at))
+        return summary(usage, node_name=self._node_name, pods=pods, only_cpu_and_memory=only_cpu_and_memory)
 
     async def resource(self) -> bytes:
         """/metrics/resource."""
