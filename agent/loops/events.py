@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 
 from agent.core.correlation import Correlated, Correlator
 from agent.core.events import Happening, event_object
@@ -29,8 +30,8 @@ class EventLoop:
         self._clock = clock
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
-        self._gone: set[str] = set()
-        self._recorded = 0
+        self._recorded, self._queued, self._taken = 0, 0, 0
+        self._gone: deque[tuple[int, str]] = deque()  # UIDs, and how many events were queued before
         self.outcomes = outcomes or Counter(
             "fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",)
         )
@@ -44,10 +45,12 @@ class EventLoop:
         except asyncio.QueueFull:
             self.outcomes.add("dropped")
             log.error("Unable to write event, queue is full", {"event": event.reason})
+        else:
+            self._queued += 1
 
     def forget(self, uid: str) -> None:
-        """An object is gone: none of its events will be repeated, once those that wait are sent."""
-        self._gone.add(uid)
+        """An object is gone: when those of its events that wait have had their turn, none will be repeated."""
+        self._gone.append((self._queued, uid))
         self._tidy()
 
     async def run(self) -> None:
@@ -55,6 +58,7 @@ class EventLoop:
         while True:
             event = await self._queue.get()
             correlated = self._correlator.correlate(event, self._clock.monotonic())
+            self._taken += 1
             self._tidy()
             if correlated:
                 await self._deliver(correlated)
@@ -65,10 +69,8 @@ class EventLoop:
         await self._queue.join()
 
     def _tidy(self) -> None:
-        if self._queue.empty():
-            for uid in self._gone:
-                self._correlator.forget(uid)
-            self._gone.clear()
+        while self._gone and self._gone[0][0] <= self._taken:
+            self._correlator.forget(self._gone.popleft()[1])
 
     async def _deliver(self, correlated: Correlated) -> None:
         """Send one event; one that cannot be sent is dropped, as kubelet does."""
