@@ -9,6 +9,7 @@ from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
 from agent.core.portrait import Portrait
+from agent.core.schedule import Pace
 from agent.core.tally import Family, Tally
 from agent.loops.csinode import CSINodeLoop
 from agent.loops.events import EventLoop
@@ -91,7 +92,10 @@ class Node:
         self._membership = Membership(node_name=config.node_name, registration=config.registration, wake=wake)
         self._own = OwnNode(membership=self._membership, wake=wake)
         self._observer = Observer(config=config, host=host, readiness=self._readiness, clock=clock)
-        self.voice = EventLoop(node_name=config.node_name, events=lanes.events, weather=self._weather, clock=clock)
+        self._pace = Pace(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
+        self.voice = EventLoop(
+            node_name=config.node_name, events=lanes.events, weather=self._weather, clock=clock, pace=self._pace
+        )
         self.departure = Departure(
             readiness=self._readiness, own=self._own, events=self.voice, clock=clock, end_pods=self._end_pods
         )
@@ -162,7 +166,12 @@ class Node:
         """What pods need: somebody who tends them, a watch that tells of them, and a voice of their own."""
         name, clock, weather = self._config.node_name, self._clock, self._weather
         voice = EventLoop(
-            node_name=name, events=lanes.events, weather=weather, clock=clock, outcomes=self.voice.outcomes
+            node_name=name,
+            events=lanes.events,
+            weather=weather,
+            clock=clock,
+            pace=self._pace,
+            outcomes=self.voice.outcomes,
         )
         shelf = PodShelf()
         static = self._static_pods(lanes, shelf)

@@ -42,6 +42,8 @@ class Heartbeat:
     status_update_seconds: float = 10.0  # how often the status is computed
     status_report_seconds: float = 300.0  # how often it is sent when nothing changed
     lease_duration_seconds: int = 40
+    events_per_second: float = 50.0  # how many events are told in the long run
+    events_at_once: int = 100
 
     def __post_init__(self) -> None:
         if self.status_update_seconds <= 0:

@@ -8,6 +8,20 @@ def jittered(seconds: float, factor: float, rand: float) -> float:
     return seconds * (1 + factor * rand)
 
 
+class Pace:
+    """So many turns a second in the long run, and some at once, as client-go paces requests; time is passed in."""
+
+    def __init__(self, per_second: float, at_once: int) -> None:
+        self._per_second, self._at_once = per_second, at_once
+        self._left, self._at_seconds = float(at_once), 0.0  # below zero, others are waiting
+
+    def wait_seconds(self, now_seconds: float) -> float:
+        """Take a turn; how long it is until then."""
+        earned = (now_seconds - self._at_seconds) * self._per_second
+        self._left, self._at_seconds = min(self._at_once, self._left + earned) - 1, now_seconds
+        return max(0.0, -self._left / self._per_second)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportSchedule:
     """When an unchanged status is sent again."""

@@ -7,6 +7,7 @@ from collections import deque
 from agent.core.correlation import Correlated, Correlator
 from agent.core.events import Happening, event_object
 from agent.core.model import Object
+from agent.core.schedule import Pace
 from agent.core.tally import Counter
 from agent.klog import V2
 from agent.loops.retry import delivering_event
@@ -22,12 +23,21 @@ class EventLoop:
     """A recorder for the node's events, and the task that sends them."""
 
     def __init__(
-        self, *, node_name: str, events: EventApi, weather: Weather, clock: Clock, outcomes: Counter | None = None
+        self,
+        *,
+        node_name: str,
+        events: EventApi,
+        weather: Weather,
+        clock: Clock,
+        pace: Pace,
+        outcomes: Counter | None = None,
     ) -> None:
         self._name = node_name
         self._events = events
         self._weather = weather
         self._clock = clock
+        self._pace = pace
+        self._overflows = False
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
         self._recorded, self._queued, self._taken = 0, 0, 0
@@ -44,7 +54,9 @@ class EventLoop:
             self._queue.put_nowait(event_object(self._name, event, self._clock.now(), self._recorded, about=about))
         except asyncio.QueueFull:
             self.outcomes.add("dropped")
-            log.error("Unable to write event, queue is full", {"event": event.reason})
+            if not self._overflows:  # said once, until all that waits is sent
+                log.error("Unable to record event: too many queued events, dropped event", {"event": event.reason})
+            self._overflows = True
         else:
             self._queued += 1
 
@@ -59,8 +71,11 @@ class EventLoop:
             event = await self._queue.get()
             correlated = self._correlator.correlate(event, self._clock.monotonic())
             self._taken += 1
+            self._overflows = self._overflows and not self._queue.empty()
             self._tidy()
             if correlated:
+                if seconds := self._pace.wait_seconds(self._clock.monotonic()):
+                    await self._clock.sleep(seconds)
                 await self._deliver(correlated)
             self._queue.task_done()
 

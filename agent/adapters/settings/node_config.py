@@ -28,6 +28,8 @@ from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
 
+_CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: rest/config.go, where nobody says how many
+
 
 def node_config(settings: Effective) -> Config:
     """One node's settings; a ConfigError says what no kubelet would start with."""
@@ -77,6 +79,8 @@ def _heartbeat(kubelet: Mapping[str, Any]) -> Heartbeat:
         status_update_seconds=parse_seconds(kubelet["nodeStatusUpdateFrequency"]),
         status_report_seconds=parse_seconds(kubelet["nodeStatusReportFrequency"]),
         lease_duration_seconds=kubelet["nodeLeaseDurationSeconds"],
+        events_per_second=kubelet["eventRecordQPS"] or _CLIENT_GO_QPS,
+        events_at_once=kubelet["eventBurst"] or _CLIENT_GO_BURST,
     )
 
 

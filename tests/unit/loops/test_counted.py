@@ -4,6 +4,7 @@ import pytest
 
 from agent.core.config import Heartbeat
 from agent.core.events import STARTING
+from agent.core.schedule import Pace
 from agent.loops.events import EventLoop
 from agent.loops.weather import Weather
 from agent.ports import Forbidden, Unavailable
@@ -44,7 +45,7 @@ async def test_watches_that_break_are_counted_by_their_type(make_node, clock, no
 
 async def test_events_are_counted_as_sent_or_dropped(clock):
     sent = FakeObjects(clock)
-    voice = EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock)
+    voice = EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock, pace=Pace(50, 100))
     async with running(voice):
         voice.record(STARTING)
         await clock.advance(1)
@@ -57,7 +58,7 @@ async def test_events_are_counted_as_sent_or_dropped(clock):
 async def test_an_event_that_is_still_tried_is_neither(clock):
     sent = FakeObjects(clock)
     sent.fail = lambda _: Unavailable("away")
-    voice = EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock)
+    voice = EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock, pace=Pace(50, 100))
     async with running(voice):
         voice.record(STARTING)
         await clock.advance(30)

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from agent.core.events import STARTING, NodeEvent
+from agent.core.schedule import Pace
 from agent.loops.events import EventLoop
 from agent.loops.weather import Weather
 from agent.ports import Forbidden, Unavailable
@@ -18,7 +19,7 @@ def sent(clock):
 
 @pytest.fixture
 def loop(sent, clock):
-    return EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock)
+    return EventLoop(node_name="n1", events=sent, weather=Weather(clock, lambda: 0.5), clock=clock, pace=Pace(2, 5))
 
 
 def reasons(sent):
@@ -76,10 +77,21 @@ async def test_the_same_again_is_counted_on_the_first_and_made_anew_once_that_ex
         assert event["count"] == 3
 
 
-def test_a_full_queue_drops_the_event_and_never_waits(loop, caplog):
-    for _ in range(1001):
+def test_a_full_queue_drops_the_event_says_so_once_and_never_waits(loop, caplog):
+    for _ in range(1003):
         loop.record(STARTING)
-    assert [record.msg for record in caplog.records] == ["Unable to write event, queue is full"]
+    assert [record.msg.partition(",")[0] for record in caplog.records] == [
+        "Unable to record event: too many queued events"
+    ]
+    assert loop.outcomes.value("dropped") == 3
+
+
+async def test_five_events_are_sent_at_once_and_then_two_a_second(loop, sent, clock):
+    for number in range(9):
+        loop.record(NodeEvent("Many", str(number)))
+    async with running(loop):
+        await clock.advance(10)
+    assert sent.times("create") == [0, 0, 0, 0, 0, 0.5, 1, 1.5, 2]
 
 
 async def test_drained_means_that_everything_recorded_was_sent(loop, sent, clock):

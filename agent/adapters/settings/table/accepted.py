@@ -19,8 +19,6 @@ _FIELDS = (
     ("cpu-manager-policy-options", "pair", "cpuManagerPolicyOptions"),
     ("cpu-manager-reconcile-period", "duration", "cpuManagerReconcilePeriod"),
     ("enforce-node-allocatable", "strings", "enforceNodeAllocatable"),
-    ("event-burst", "int32", "eventBurst"),
-    ("event-qps", "int32", "eventRecordQPS"),
     ("fail-cgroupv1", "bool", "failCgroupV1"),
     ("fail-swap-on", "bool", "failSwapOn"),
     ("hairpin-mode", "string", "hairpinMode"),

@@ -67,6 +67,8 @@ ROWS = (
         "How often the status is computed.",
         field="nodeStatusUpdateFrequency",
     ),
+    Flag("event-qps", "int32", HEARTBEAT, "Most events a second, in the long run; 0 is 5.", field="eventRecordQPS"),
+    Flag("event-burst", "int32", HEARTBEAT, "Most events at once; 0 is 10.", field="eventBurst"),
     Flag("max-pods", "int32", RESOURCES, "Most pods the Node offers to take.", field="maxPods"),
     Flag("pods-per-core", "int32", RESOURCES, "Most pods per CPU; 0 for no such limit.", field="podsPerCore"),
     Flag(
