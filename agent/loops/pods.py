@@ -3,18 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agent.core.config import Config
 from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import REFUSED, Premises, Refusal, refusal, rejected_status
+from agent.core.pods.admission import REFUSED, Premises, Refusal, no_room, refusal, rejected_status, shortages
 from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.life import Turn, turn
-from agent.core.pods.parts import is_begun, is_doomed, is_mirror, is_terminal, on_host_network
+from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, on_host_network
 from agent.core.pods.patch import status_patch
+from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
 from agent.core.pods.status import Setting
 from agent.klog import V2
 from agent.loops.agenda import Agenda
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 8  # requests under way: enough for hundreds of pods in seconds, few enough for any API server
 _AGAIN_SECONDS = 10.0  # as kubelet's status manager: what failed is tried again with the next pass
 _NO_NODE_SECONDS = 1.0
+_ROOM_SECONDS = 0.2  # how often is looked whether those who have to go have gone
 _NO_RANGE_SECONDS = 10.0  # a cluster that gives out ranges has done so by then
 
 
@@ -166,8 +168,13 @@ class PodLoop:
     def _turn(self, known: HeldPod, pod: Object, node: Object) -> Turn:
         now = self._clock.now()
         if not is_begun(pod) and not is_terminal(pod) and not is_doomed(pod):
-            if why := self._refusal(known, pod, node):
+            premises = self._premises(known, node)
+            if why := self._refusal(known, pod, premises):
                 return Turn(rejected_status(pod, why, timestamp(now)), None)
+            if is_critical(pod) and (
+                lacking := {short.name: short.missing for short in shortages(known.claim, premises)}
+            ):
+                return self._wait_for_room(pod, lacking, now)
             known.lives = True
         setting = Setting(
             now=now,
@@ -182,17 +189,28 @@ class PodLoop:
         # As kubelet: while others wait, a status that is overtaken already is not sent.
         return self._turn(known, {**pod, "status": first.status}, node)
 
-    def _refusal(self, known: HeldPod, pod: Object, node: Object) -> Refusal | None:
-        if self._config.pods.mode == "refuse":
-            return REFUSED
-        premises = Premises(
+    def _premises(self, known: HeldPod, node: Object) -> Premises:
+        return Premises(
             node=node,
             others=self.shelf.claims(known),
             pressure=self._observer.pressure,
             problems=self._readiness.problems,
             allowed_sysctls=self._config.pods.allowed_sysctls,
         )
-        return refusal(pod, known.claim, premises)
+
+    def _refusal(self, known: HeldPod, pod: Object, premises: Premises) -> Refusal | None:
+        return REFUSED if self._config.pods.mode == "refuse" else refusal(pod, known.claim, premises)
+
+    def _wait_for_room(self, pod: Object, lacking: Missing, now: datetime) -> Turn:
+        """Have others end for a critical pod, unless that would not help."""
+        left = unmet(lacking, self.shelf.leaving())
+        others = [other for other in self.shelf.lively() if is_preemptable(other, by=pod)] if left else []
+        if short := unmet(left, others):
+            return Turn(rejected_status(pod, no_room(short), timestamp(now)), None)
+        for other in victims(others, left):
+            log.log(V2, "Preempting pod to free up resources", {"pod": _name(other), "requestingPod": _name(pod)})
+            self.end(other, making_room(other, now))
+        return Turn(pod.get("status", {}), now + timedelta(seconds=_ROOM_SECONDS))
 
     def _pod_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
         """The pod's addresses; none where the cluster gives out no ranges, None where it may still do so."""

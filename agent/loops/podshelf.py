@@ -57,6 +57,11 @@ class PodShelf:
         alive = [known.pod for known in self._pods.values() if known.lives and known.order is None]
         return [pod for pod in alive if not is_doomed(pod)]
 
+    def leaving(self) -> Sequence[Object]:
+        """The pods that live, but not for long."""
+        alive = [known for known in self._pods.values() if known.lives]
+        return [pod for known in alive if (pod := known.pod) and (known.order or is_doomed(pod))]
+
     def ending(self) -> frozenset[str]:
         """The UIDs of pods that were ordered to end and have not."""
         return frozenset(uid for uid, known in self._pods.items() if known.order)

@@ -1,6 +1,6 @@
 """Whether the node takes a pod on: kubelet's checks in kubelet's order, and its words for a no."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ def refusal(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
         _under_pressure(pod, premises.pressure)
         or _sysctl(pod, premises.allowed_sysctls)
         or _operating_system(pod)
-        or _short(wanted, premises)
+        or (None if is_critical(pod) else _short(wanted, premises))  # others have to go for a critical one
         or _unwanted(pod, wanted, premises)
         or _going_down(premises.problems)
     )
@@ -96,25 +96,50 @@ def _operating_system(pod: Object) -> Refusal | None:
     return None
 
 
-def _short(wanted: Claim, premises: Premises) -> Refusal | None:
+class Shortage(NamedTuple):
+    """What a pod asks for, and the node has not left."""
+
+    name: str
+    requested: int
+    used: int
+    capacity: int
+
+    @property
+    def missing(self) -> int:
+        """How much would have to be freed."""
+        return self.requested - (self.capacity - self.used)
+
+
+def shortages(wanted: Claim, premises: Premises) -> Iterator[Shortage]:
     """Pods are counted first, then what they ask for; an extended resource that the node lacks is somebody else's."""
     allocatable = {
         name: units(name, Quantity.parse(text))
         for name, text in premises.node.get("status", {}).get("allocatable", {}).items()
     }
     if len(premises.others) + 1 > allocatable.get("pods", 0):
-        return _out_of("pods", 1, len(premises.others), allocatable.get("pods", 0))
+        yield Shortage("pods", 1, len(premises.others), allocatable.get("pods", 0))
     asked = {name: amount for name, amount in wanted.amounts.items() if name in allocatable or not is_extended(name)}
     for name in sorted(asked, key=lambda name: (name not in _ORDER, _ORDER.index(name) if name in _ORDER else 0)):
         used = sum(other.amounts.get(name, 0) for other in premises.others)
         if asked[name] > 0 and asked[name] > allocatable.get(name, 0) - used:
-            return _out_of(name, asked[name], used, allocatable.get(name, 0))
+            yield Shortage(name, asked[name], used, allocatable.get(name, 0))
+
+
+def _short(wanted: Claim, premises: Premises) -> Refusal | None:
+    for name, requested, used, capacity in shortages(wanted, premises):
+        figures = f"requested: {requested}, used: {used}, capacity: {capacity}"
+        return Refusal(f"OutOf{name}", f"Node didn't have enough resource: {name}, {figures}")
     return None
 
 
-def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
-    figures = f"requested: {requested}, used: {used}, capacity: {capacity}"
-    return Refusal(f"OutOf{name}", f"Node didn't have enough resource: {name}, {figures}")
+def no_room(left: Mapping[str, int]) -> Refusal:
+    """What is said of a critical pod for which so much would be missing even if others went."""
+    figures = "".join(f"(res: {name}, q: {amount}), " for name, amount in left.items())
+    return Refusal(
+        "UnexpectedAdmissionError",
+        "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "
+        f"to preempt: no set of running pods found to reclaim resources: [{figures}]",
+    )
 
 
 def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:

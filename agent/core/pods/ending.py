@@ -14,12 +14,13 @@ _LEAST_SECONDS = 1.0  # as kubelet: no container is killed without a moment to e
 
 
 class Order(NamedTuple):
-    """That a pod has to end, and why: from an eviction or a shutdown of the node."""
+    """That a pod has to end, and why: for an eviction, a critical pod or a shutdown of the node."""
 
     reason: str
     message: str
     grace_seconds: float
     given_at: datetime
+    disruption: str = ""  # what the condition DisruptionTarget says, if that is not the message
 
 
 class Stop(NamedTuple):
@@ -30,7 +31,7 @@ class Stop(NamedTuple):
     exit_code: int
     reason: str = ""
     message: str = ""
-    disrupts: bool = False
+    disruption: str = ""  # what the condition DisruptionTarget says; without it there is none
 
 
 def stop(pod: Object, order: Order | None) -> Stop | None:
@@ -44,7 +45,8 @@ def _by_order(pod: Object, order: Order | None) -> Stop | None:
         return None
     given = _stopping(pod, order.given_at, order.grace_seconds)
     # Were they to exit with 0, kubelet v1.36 would tell that the pod has succeeded.
-    return given._replace(exit_code=_KILLED, reason=order.reason, message=order.message, disrupts=True)
+    disruption = order.disruption or order.message
+    return given._replace(exit_code=_KILLED, reason=order.reason, message=order.message, disruption=disruption)
 
 
 def _by_deletion(pod: Object) -> Stop | None:

@@ -163,7 +163,7 @@ class _Life:
             status["phase"] = FAILED
         if end.reason:
             status |= {"reason": end.reason, "message": end.message}
-        return with_disruption(self.pod, status, end.message, self.setting.now) if end.disrupts else status
+        return with_disruption(self.pod, status, end.disruption, self.setting.now) if end.disruption else status
 
     def _status(self, now_phase: str, *, has_sandbox: bool) -> Object:
         return pod_status(self.pod, self.statuses, now_phase, self.setting, has_sandbox=has_sandbox)

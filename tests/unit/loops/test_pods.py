@@ -243,6 +243,41 @@ async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, 
     assert sorted([pods.phase("a"), pods.phase("b")]) == ["Failed", "Running"]
 
 
+def asking(cpu, priority=0):
+    container = {"name": "main", "image": "x:1", "resources": {"requests": {"cpu": cpu}}}
+    return {"priority": priority, "terminationGracePeriodSeconds": 30, "containers": [container]}
+
+
+async def test_for_a_critical_pod_others_have_to_go(loop, pods, clock, told):
+    async with running(loop):
+        pods.add("small", spec=asking("1"))
+        slow = {"annotations": {"fake-kubelet.dev/stop-after": "5s"}, "generation": 1}
+        pods.add("large", spec=asking("3"), metadata={"name": "large", "namespace": "ns", "uid": "uid-large"} | slow)
+        await settle()
+        pods.add("critical", spec=asking("2", priority=2_000_000_000))
+        await clock.advance(4)
+        assert (pods.phase("large"), pods.phase("critical")) == ("Running", "Pending")  # it may take its time
+        await clock.advance(2)
+    assert (pods.phase("small"), pods.phase("large"), pods.phase("critical")) == ("Running", "Failed", "Running")
+    gone = pods.objects["large"]["status"]
+    assert (gone["reason"], gone["message"]) == ("Preempting", "Preempted in order to admit critical pod")
+    (disruption,) = [one for one in gone["conditions"] if one["type"] == "DisruptionTarget"]
+    assert disruption["message"] == "Pod was preempted by Kubelet to accommodate a critical pod."
+    assert told.events.count(("large", "Preempting")) == 1
+
+
+async def test_a_critical_pod_that_never_fits_is_refused_and_nobody_goes_for_it(loop, pods):
+    async with running(loop):
+        pods.add("small", spec=asking("1"))
+        await settle()
+        pods.add("critical", spec=asking("5", priority=2_000_000_000))
+        await settle()
+    assert (pods.phase("small"), pods.phase("critical")) == ("Running", "Failed")
+    status = pods.objects["critical"]["status"]
+    assert status["reason"] == "UnexpectedAdmissionError"
+    assert status["message"].endswith("reclaim resources: [(res: cpu, q: 1000), ]")
+
+
 async def test_what_the_api_server_did_not_take_is_sent_again(loop, pods, clock):
     pods.fail = lambda: Unavailable("away")
     async with running(loop):
