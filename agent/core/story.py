@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agent.core.model import Object
+from agent.core.pods.parts import container_statuses
 
 
 class Line(NamedTuple):
@@ -57,10 +58,8 @@ def _states(status: Object) -> Sequence[Object]:
 
 
 def _status(pod: Object, container: str) -> Object | None:
-    told = pod.get("status") or {}
-    kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-    found = (status for kind in kinds for status in told.get(kind) or () if status["name"] == container)
-    return next(found, None)
+    told = container_statuses(pod.get("status") or {})
+    return next((status for status in told if status["name"] == container), None)
 
 
 def _time(text: str | None) -> datetime:

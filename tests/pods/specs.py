@@ -15,6 +15,7 @@ class PodCase:
     id: str
     spec: Spec
     annotations: dict[str, str] = field(default_factory=dict)
+    debugger: Spec | None = None  # a container that is added when the pod runs
 
 
 def container(name: str = "main", **fields: Any) -> Spec:
@@ -39,6 +40,7 @@ _GPU = {"example.com/gpu": "1"}
 
 CASES = (
     PodCase("plain", _one()),
+    PodCase("with a debugger", _one(), debugger=container("debugger", targetContainerName="main")),
     PodCase("two containers", {"containers": [container("a"), container("b")]}),
     PodCase("containers out of alphabetical order", {"containers": [container("z"), container("a")]}),
     PodCase("requests", _one(**_resources(_SMALL))),

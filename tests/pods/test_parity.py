@@ -39,6 +39,17 @@ class Side:
         pods = [manifest(case, pod_name(case), self.name, self.name) for case in CASES]
         self._plane.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
 
+    def debug(self) -> None:
+        """Add a container to the pods that want one, as `kubectl debug` does."""
+        for case in CASES:
+            if case.debugger:
+                name = pod_name(case)
+                eventually(lambda name=name: self._plane.get("pod", name, self.name)["status"]["phase"] == "Running")  # type: ignore[misc]
+                pod = self._plane.get("pod", name, self.name)
+                pod["spec"]["ephemeralContainers"] = [case.debugger]
+                path = f"/api/v1/namespaces/{self.name}/pods/{name}/ephemeralcontainers"
+                self._plane.kubectl("replace", "--raw", path, "-f", "-", input=json.dumps(pod))
+
     def pods(self) -> dict[str, Any]:
         found = json.loads(self._plane.kubectl("get", "pods", "--namespace", self.name, "--output=json"))["items"]
         return {pod["metadata"]["name"]: comparable(pod) for pod in found}
@@ -73,6 +84,8 @@ def sides(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
         for side in both:
             _wait_until_ready(control_plane, side.name)
             side.start()
+        for side in both:
+            side.debug()
         _wait_until_equal(*both)
         for side in both:
             control_plane.kubectl("delete", "pods", "--all", "--namespace", side.name, "--wait=false")

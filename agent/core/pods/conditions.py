@@ -53,7 +53,7 @@ def incomplete(pod: Object, statuses: Statuses) -> list[str]:
     return [
         one["name"]
         for one in init_containers(pod)
-        if not statuses[one["name"]]["started" if is_sidecar(one) else "ready"]
+        if not statuses[one["name"]].get("started" if is_sidecar(one) else "ready")
     ]
 
 

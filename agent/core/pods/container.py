@@ -1,4 +1,4 @@
-"""The status of one container, and what happens to it next."""
+"""The status of one container, and what happens to it next; started and ready are for its probes to say (life.py)."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -26,7 +26,6 @@ def waiting(container: Object, reason: str) -> Object:
             "lastState": {},
             "ready": False,
             "restartCount": 0,
-            "started": False,
             "state": {"waiting": {"reason": reason}},
         },
         container,
@@ -46,7 +45,6 @@ def started(before: Object, container: Object, uid: str, now: datetime) -> Objec
         "lastState": {"terminated": ended} if ended else {},
         "ready": False,
         "restartCount": count,
-        "started": False,
         "state": {"running": {"startedAt": timestamp(now)}},
     }
     return _with_mounts(sized(status, container), container)
@@ -70,7 +68,7 @@ def ended(before: Object, at: datetime, exit_code: int) -> Object:
         "startedAt": before["state"]["running"]["startedAt"],
         "finishedAt": timestamp(at),
     }
-    return {**before, "ready": False, "started": False, "state": {"terminated": terminated}}
+    return {**before, "ready": False, "state": {"terminated": terminated}}
 
 
 def stopped(before: Object, at: datetime, exit_code: int) -> Object:
@@ -88,7 +86,7 @@ def accounted_for(before: Object) -> Object:
         return before
     terminated = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": _LOST}
     terminated |= {"startedAt": None, "finishedAt": None}
-    return {**before, "ready": False, "started": False, "state": {"terminated": terminated}}
+    return {**before, "ready": False, "state": {"terminated": terminated}}
 
 
 def held_back(before: Object, pod_name: str) -> Object:
@@ -98,7 +96,6 @@ def held_back(before: Object, pod_name: str) -> Object:
     return {
         **before,
         "ready": False,
-        "started": False,
         "lastState": before["state"],
         "state": {"waiting": {"reason": BACK_OFF, "message": message}},
     }

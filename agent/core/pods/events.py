@@ -6,7 +6,15 @@ from typing import NamedTuple
 from agent.core.model import Object
 from agent.core.pods.container import BACK_OFF
 from agent.core.pods.ending import SHUTDOWN_REASON
-from agent.core.pods.parts import FAILED, SUCCEEDED, full_name, is_doomed, is_sidecar, placed_containers
+from agent.core.pods.parts import (
+    FAILED,
+    SUCCEEDED,
+    container_statuses,
+    full_name,
+    is_doomed,
+    is_sidecar,
+    placed_containers,
+)
 
 
 class PodEvent(NamedTuple):
@@ -110,9 +118,4 @@ def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
 
 
 def _found(status: Object, name: str) -> Object:
-    for field in ("initContainerStatuses", "containerStatuses"):
-        for one in status.get(field) or ():
-            if one["name"] == name:
-                found: Object = one
-                return found
-    return {}
+    return next((one for one in container_statuses(status) if one["name"] == name), {})

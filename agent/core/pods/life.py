@@ -12,10 +12,15 @@ from agent.core.pods import container as one
 from agent.core.pods.conditions import is_initialized, phase
 from agent.core.pods.ending import Stop, stop
 from agent.core.pods.parts import (
+    EPHEMERAL,
     FAILED,
+    INIT,
+    MAIN,
     PENDING,
     SUCCEEDED,
+    container_statuses,
     containers,
+    ephemeral_containers,
     full_name,
     init_containers,
     is_begun,
@@ -65,9 +70,7 @@ class _Life:
 
     def _remembered(self) -> dict[str, Object]:
         """The status of each container as the API shows it; one that it does not show waits."""
-        status = self.pod.get("status", {})
-        told = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-        known = {each["name"]: each for each in told}
+        known = {each["name"]: each for each in container_statuses(self.pod.get("status", {}))}
         reason = "PodInitializing" if init_containers(self.pod) else "ContainerCreating"
         found = {}
         for _, spec in placed_containers(self.pod):
@@ -84,13 +87,15 @@ class _Life:
 
     def _advance(self) -> None:
         """Let every container do what is due: init containers one after the other, then all others."""
+        for spec in ephemeral_containers(self.pod):
+            self._move(EPHEMERAL, spec)
         for spec in init_containers(self.pod):
-            self._move("initContainers", spec)
+            self._move(INIT, spec)
             self._notice_probes()
             if not is_initialized(self.pod, self.statuses, up_to=spec["name"]):
                 return
         for spec in containers(self.pod):
-            self._move("containers", spec)
+            self._move(MAIN, spec)
         if not any(self._goes_on(spec) for spec in containers(self.pod)):
             self._end_sidecars()
 
@@ -110,17 +115,17 @@ class _Life:
         status = self.statuses[spec["name"]]
         if not one.has_run(status):
             status = self._started(status, spec)
-        while (moved := self._moved(status, spec, plan, is_init=place == "initContainers")) is not status:
+        while (moved := self._moved(status, spec, plan, place)) is not status:
             status = moved
         self.statuses[spec["name"]] = status
 
-    def _moved(self, status: Object, spec: Object, plan: Script, *, is_init: bool) -> Object:
+    def _moved(self, status: Object, spec: Object, plan: Script, place: str) -> Object:
         if end := one.run_end(status, plan):
             return one.ended(status, end, plan.exit_code) if self._is_due(end) else status
         if "running" in status["state"]:
             return status
-        code = one.exit_code(status)
-        if code is not None and not is_restarted(self.pod, spec, code, is_init=is_init and not is_sidecar(spec)):
+        code, is_init = one.exit_code(status), place == INIT and not is_sidecar(spec)
+        if code is not None and (place == EPHEMERAL or not is_restarted(self.pod, spec, code, is_init=is_init)):
             return status
         again = one.back_off_end(status)
         if again is None or self._is_due(again):
@@ -133,10 +138,12 @@ class _Life:
     def _notice_probes(self) -> None:
         """Started and ready as far as the probes, which always succeed, would have said by now."""
         for place, spec in placed_containers(self.pod):
+            if place == EPHEMERAL:
+                continue  # has none, and is never called ready
             status = self.statuses[spec["name"]]
             began = one.started_at(status)
             is_up = began is not None and self._is_due(_probed_at(began, spec, "startupProbe"))
-            if place == "initContainers" and not is_sidecar(spec):
+            if place == INIT and not is_sidecar(spec):
                 is_ready = one.exit_code(status) == 0
             else:
                 is_ready = is_up and began is not None and self._is_due(_probed_at(began, spec, "readinessProbe"))

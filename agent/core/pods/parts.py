@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from agent.core.model import Object
 
 SUCCEEDED, FAILED, RUNNING, PENDING = "Succeeded", "Failed", "Running", "Pending"
+INIT, MAIN, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"  # where containers stand in a spec
 CRITICAL_PRIORITY = 2_000_000_000
 _MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30  # as the API server sets it
@@ -24,10 +25,23 @@ def containers(pod: Object) -> list[Object]:
     return found
 
 
+def ephemeral_containers(pod: Object) -> list[Object]:
+    """The containers that somebody added to a running pod, to look into it."""
+    found: list[Object] = pod["spec"].get("ephemeralContainers") or []
+    return found
+
+
 def placed_containers(pod: Object) -> Iterator[tuple[str, Object]]:
     """Every container with the field of the spec that it stands in."""
-    yield from (("initContainers", container) for container in init_containers(pod))
-    yield from (("containers", container) for container in containers(pod))
+    yield from ((INIT, container) for container in init_containers(pod))
+    yield from ((MAIN, container) for container in containers(pod))
+    yield from ((EPHEMERAL, container) for container in ephemeral_containers(pod))
+
+
+def container_statuses(status: Object) -> Iterator[Object]:
+    """What the status of a pod tells of each of its containers."""
+    for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        yield from status.get(field) or ()
 
 
 def is_sidecar(container: Object) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent.core.goduration import parse_seconds
 from agent.core.model import Object
-from agent.core.pods.parts import is_of_job, is_sidecar
+from agent.core.pods.parts import INIT, MAIN, is_of_job, is_sidecar
 
 _DOMAIN = "fake-kubelet.dev"
 _MOST_SECONDS = 10 * 365 * 24 * 3600.0  # for ever, as far as any clock of a pod is concerned
@@ -28,15 +28,15 @@ def script(pod: Object, place: str, container: Object, *, job_seconds: float) ->
     """What one container does; a word that makes no sense counts as not said."""
     name = container["name"]
     default = None
-    if place == "initContainers":
+    if place == INIT:
         default = None if is_sidecar(container) else 0.0
-    elif is_of_job(pod):
+    elif place == MAIN and is_of_job(pod):
         default = job_seconds
     own = _seconds(_said(pod, f"run-for.{_DOMAIN}/{name}"))
-    if own is None and place == "containers":
+    if own is None and place == MAIN:
         own = _seconds(_said(pod, f"{_DOMAIN}/run-for"))
     code = _code(_said(pod, f"exit-code.{_DOMAIN}/{name}"))
-    if code is None and place == "containers":
+    if code is None and place == MAIN:
         code = _code(_said(pod, f"{_DOMAIN}/exit-code"))
     return Script(default if own is None else own, code or 0)
 

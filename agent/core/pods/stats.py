@@ -5,6 +5,7 @@ from datetime import datetime
 
 from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.pods.parts import container_statuses
 
 # kubelet v1.36: cri_stats_provider.go, makeContainerStats
 _NO_CPU = {"usageNanoCores": 0, "usageCoreNanoSeconds": 0}
@@ -22,7 +23,6 @@ def pod_stats(pods: Sequence[Object], at: datetime) -> Iterator[Object]:
 
 
 def _running(pod: Object) -> Iterator[tuple[str, str]]:
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for container in pod.get("status", {}).get(kind) or ():
-            if running := container.get("state", {}).get("running"):
-                yield container["name"], running["startedAt"]
+    for container in container_statuses(pod.get("status", {})):
+        if running := container.get("state", {}).get("running"):
+            yield container["name"], running["startedAt"]

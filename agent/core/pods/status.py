@@ -9,7 +9,7 @@ from agent.core.model import Object
 from agent.core.pods.conditions import Statuses, conditions, foreign
 from agent.core.pods.container import has_run
 from agent.core.pods.ending import Order
-from agent.core.pods.parts import containers, init_containers, on_host_network
+from agent.core.pods.parts import containers, ephemeral_containers, init_containers, on_host_network
 from agent.core.pods.resources import pod_limits, pod_requests, printed, quality
 
 _DISRUPTION = "DisruptionTarget"
@@ -38,7 +38,8 @@ def pod_status(pod: Object, statuses: Statuses, phase: str, setting: Setting, *,
         "qosClass": quality(pod),
         "observedGeneration": pod["metadata"].get("generation"),
         "initContainerStatuses": [statuses[spec["name"]] for spec in init_containers(pod)],
-        "containerStatuses": [statuses[name] for name in sorted(spec["name"] for spec in containers(pod))],
+        "containerStatuses": _in_order(containers(pod), statuses),
+        "ephemeralContainerStatuses": _in_order(ephemeral_containers(pod), statuses),
     }
     kept = {name: value for name, value in old.items() if name not in own}
     told = {name: value for name, value in own.items() if value not in (None, [])}
@@ -78,6 +79,10 @@ def _resources(pod: Object) -> Object:
     parts = {"limits": limits, "requests": requests}
     told: Object = {"resources": {name: amounts for name, amounts in parts.items() if amounts}}
     return told | ({"allocatedResources": requests} if requests else {})
+
+
+def _in_order(specs: Iterable[Object], statuses: Statuses) -> list[Object]:
+    return [statuses[name] for name in sorted(spec["name"] for spec in specs)]
 
 
 def _addresses(ips: Iterable[str]) -> list[Object]:

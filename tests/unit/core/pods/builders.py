@@ -6,6 +6,7 @@ from typing import Any
 from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events
 from agent.core.pods.life import turn
+from agent.core.pods.parts import container_statuses
 from agent.core.pods.patch import status_patch
 from agent.core.pods.status import Setting
 from tests.fakes import START, merged
@@ -93,5 +94,4 @@ class Life:
         return [f"{event.reason} {event.path.partition('{')[2].rstrip('}')}".strip() for event in self.events]
 
     def _container(self, name: str) -> dict[str, Any]:
-        told = [*self.status.get("initContainerStatuses", ()), *self.status["containerStatuses"]]
-        return next(one for one in told if one["name"] == name)
+        return next(one for one in container_statuses(self.status) if one["name"] == name)

@@ -232,3 +232,32 @@ def test_a_readiness_gate_is_a_condition_that_others_set():
 def test_words_that_make_no_sense_count_as_not_said(words):
     life = Life(pod(restartPolicy="Never", annotations={"fake-kubelet.dev/stop-after": words}))
     assert life.delete().status["phase"] == "Succeeded"
+
+
+def debugged(**options):
+    life = Life(pod(**options))
+    life.pod["spec"]["ephemeralContainers"] = [container("debugger", targetContainerName="main")]
+    life.look()
+    return life
+
+
+def test_a_debugger_runs_beside_the_others_and_is_never_ready():
+    life = debugged()
+    assert (life.state("debugger"), life.status["phase"], life.condition("Ready")["status"]) == (
+        "running",
+        "Running",
+        "True",
+    )
+    assert life.told()[-3:] == ["Pulled debugger", "Created debugger", "Started debugger"]
+    (status,) = life.status["ephemeralContainerStatuses"]
+    assert status["ready"] is False
+
+
+def test_a_debugger_that_ends_is_not_run_again():
+    life = debugged(annotations=run_for("5s", "debugger")).after(60)
+    assert (life.state("debugger"), life.restarts("debugger"), life.status["phase"]) == ("ended 0", 0, "Running")
+
+
+def test_a_debugger_does_not_keep_a_pod_alive():
+    life = debugged(annotations=run_for("5s"), restartPolicy="Never").after(5)
+    assert life.status["phase"] == "Succeeded"
