@@ -87,11 +87,15 @@ def _size(host: HostSnapshot) -> dict[str, object]:
 
 
 def _sized_as(first: HostSnapshot, host: HostSnapshot) -> HostSnapshot:
-    """A kubelet reads the machine's size once."""
+    """A kubelet reads the machine's size once; what could not be read then, it is told later."""
+    storage = host.nodefs
+    if storage and first.nodefs:
+        storage = replace(storage, capacity_bytes=first.nodefs.capacity_bytes)
     return replace(
         host,
-        cpu_millicores=first.cpu_millicores,
-        memory_bytes=first.memory_bytes,
-        hugepages_bytes=first.hugepages_bytes,
-        nodefs=first.nodefs,
+        cpu_millicores=first.cpu_millicores or host.cpu_millicores,
+        memory_bytes=first.memory_bytes or host.memory_bytes,
+        swap_bytes=first.swap_bytes if first.memory_bytes else host.swap_bytes,
+        hugepages_bytes=first.hugepages_bytes or host.hugepages_bytes,
+        nodefs=storage,
     )

@@ -1,8 +1,21 @@
 """Which cgroups we see, and the limits of our own, for those who want a container's size told and not its host's."""
 
+from dataclasses import dataclass, replace
+
 from agent.adapters.host.files import HostFiles
+from agent.core.capacity import parse_cpu_list
+from agent.core.model import HostSnapshot
 
 _V1_UNLIMITED = 2**62  # a v1 memory limit above this means none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What our own cgroup allows, and has in use; 0 is no limit."""
+
+    cpu_millicores: int
+    memory_bytes: int
+    working_set_bytes: int
 
 
 def root_version(files: HostFiles) -> int:
@@ -19,45 +32,64 @@ def own_folder(files: HostFiles) -> str | None:
     return _own_path(files, "") if files.exists("sys/fs/cgroup/cgroup.controllers") else None
 
 
-def cgroup_limits(files: HostFiles, host: dict[str, object]) -> dict[str, object]:
-    """The host's figures, cut down to what our own cgroup allows."""
-    path = _own_path(files, "")
-    limited = _v2(files, path) if path is not None and files.lines(f"{path}/memory.max") else _v1(files)
-    total = int(str(host["memory_bytes"]))
-    memory_bytes = min(total, limited["memory_bytes"] or total)
-    told = dict(host)
-    if limited["cpu_millicores"]:
-        told["cpu_millicores"] = min(int(str(host["cpu_millicores"])), limited["cpu_millicores"])
-    if memory_bytes < total:
-        told["memory_bytes"] = memory_bytes
-        told["memory_available_bytes"] = max(0, memory_bytes - limited["working_set_bytes"])
-    return told
+def own_limits(files: HostFiles) -> Limits:
+    """The limits of the cgroup that we run in; a root has none."""
+    folder = own_folder(files)
+    return _v1(files) if folder is None else _v2(files, folder)
 
 
-def _v2(files: HostFiles, path: str) -> dict[str, int]:
-    stat = files.numbers(f"{path}/memory.stat", "inactive_file")
-    quota, _, period = (files.lines(f"{path}/cpu.max") or ["max 100000"])[0].partition(" ")
-    limit = files.text(f"{path}/memory.max")
-    return {
-        "cpu_millicores": 0 if quota == "max" else 1000 * int(quota) // int(period),
-        "memory_bytes": 0 if limit == "max" else int(limit),
-        "working_set_bytes": max(0, files.number(f"{path}/memory.current") - stat["inactive_file"]),
-    }
+def limited(host: HostSnapshot, limits: Limits) -> HostSnapshot:
+    """The host, cut down to what our own cgroup allows."""
+    cpu_millicores = min(host.cpu_millicores, limits.cpu_millicores or host.cpu_millicores)
+    if not 0 < limits.memory_bytes < host.memory_bytes:
+        return replace(host, cpu_millicores=cpu_millicores)
+    return replace(
+        host,
+        cpu_millicores=cpu_millicores,
+        memory_bytes=limits.memory_bytes,
+        memory_available_bytes=max(0, limits.memory_bytes - limits.working_set_bytes),
+    )
 
 
-def _v1(files: HostFiles) -> dict[str, int]:
-    cpu = _own_path(files, "cpu") or "sys/fs/cgroup/cpu"
-    memory = _own_path(files, "memory") or "sys/fs/cgroup/memory"
-    quota = int((files.lines(f"{cpu}/cpu.cfs_quota_us") or ["-1"])[0])
-    limit = files.number(f"{memory}/memory.limit_in_bytes")
-    usage = files.number(f"{memory}/memory.usage_in_bytes")
-    return {
-        "cpu_millicores": 0 if quota <= 0 else 1000 * quota // files.number(f"{cpu}/cpu.cfs_period_us"),
-        "memory_bytes": 0 if limit >= _V1_UNLIMITED else limit,
-        "working_set_bytes": max(
-            0, usage - files.numbers(f"{memory}/memory.stat", "total_inactive_file")["total_inactive_file"]
+def _v2(files: HostFiles, folder: str) -> Limits:
+    quota, _, period = _line(files, f"{folder}/cpu.max", "max 100000").partition(" ")
+    limit = _line(files, f"{folder}/memory.max", "max")
+    used = int(_line(files, f"{folder}/memory.current", "0"))
+    inactive = files.numbers(f"{folder}/memory.stat", "inactive_file")["inactive_file"]
+    return Limits(
+        cpu_millicores=_least(
+            0 if quota == "max" else 1000 * int(quota) // int(period),
+            _line(files, f"{folder}/cpuset.cpus.effective", ""),
         ),
-    }
+        memory_bytes=0 if limit == "max" else int(limit),
+        working_set_bytes=max(0, used - inactive),
+    )
+
+
+def _v1(files: HostFiles) -> Limits:
+    cpu, cpuset, memory = (_own_path(files, name) or f"sys/fs/cgroup/{name}" for name in ("cpu", "cpuset", "memory"))
+    quota = int(_line(files, f"{cpu}/cpu.cfs_quota_us", "-1"))
+    limit = files.number(f"{memory}/memory.limit_in_bytes")
+    used = files.number(f"{memory}/memory.usage_in_bytes")
+    inactive = files.numbers(f"{memory}/memory.stat", "total_inactive_file")["total_inactive_file"]
+    return Limits(
+        cpu_millicores=_least(
+            0 if quota <= 0 else 1000 * quota // files.number(f"{cpu}/cpu.cfs_period_us"),
+            _line(files, f"{cpuset}/cpuset.effective_cpus", ""),
+        ),
+        memory_bytes=0 if limit >= _V1_UNLIMITED else limit,
+        working_set_bytes=max(0, used - inactive),
+    )
+
+
+def _least(quota_millicores: int, cpu_list: str) -> int:
+    """The smaller of two limits, of which either may be missing."""
+    return min(filter(None, (quota_millicores, 1000 * len(parse_cpu_list(cpu_list)))), default=0)
+
+
+def _line(files: HostFiles, name: str, default: str) -> str:
+    """A file of one line, which not every cgroup has."""
+    return next(iter(files.lines(name)), default)
 
 
 def _own_path(files: HostFiles, controller: str) -> str | None:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 20  # at a time
 
 
 class HostFiles:
@@ -24,7 +24,8 @@ class HostFiles:
         """The content without white space around it."""
         file = os.open(self._name(name), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(file, _MOST_BYTES).decode("utf-8", "replace").strip("\n\0 ")
+            # The kernel hands out most of its lists a page at a time, whatever it is asked for.
+            return b"".join(iter(lambda: os.read(file, _MOST_BYTES), b"")).decode("utf-8", "replace").strip("\n\0 ")
         finally:
             os.close(file)
 

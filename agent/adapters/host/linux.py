@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.host.cgroup import cgroup_limits
+from agent.adapters.host.cgroup import limited, own_limits
 from agent.adapters.host.files import HostFiles
 from agent.adapters.host.identity import architecture, identity
 from agent.adapters.host.machine import cpus, filesystem, hugepages, memory, task_limit, tasks
@@ -20,6 +20,9 @@ from agent.core.tally import Family
 from agent.core.usage import Detail, HostUsage
 from agent.ports import Clock
 
+_FIRST_DEADLINE_SECONDS = 10.0
+_RESOLVER_SECONDS = 2.0
+
 
 class LinuxHost:
     """Reads the machine it runs on; what blocks happens in threads, and within a deadline."""
@@ -30,7 +33,11 @@ class LinuxHost:
         self._files = files
         self._last = HostSnapshot(architecture=architecture())
         self._tally = tally = SensorTally()
-        self._kernel = Probe({"machine": self._machine, "pids": lambda: tasks(files)}, tally=tally)
+        kernel = {"cpu": lambda: cpus(files), "memory": lambda: memory(files), "pids": lambda: tasks(files)}
+        if config.resources.from_cgroup:
+            kernel["cgroup"] = lambda: {"limits": own_limits(files)}
+        # A machine that is slow to answer at first is not a machine without memory.
+        self._kernel = Probe(kernel, first_deadline_seconds=_FIRST_DEADLINE_SECONDS, tally=tally)
         self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, tally=tally)
         self._slow = Probe(
             {
@@ -39,6 +46,12 @@ class LinuxHost:
                 "pid limit": lambda: task_limit(files),
                 "network": self._network,
             },
+            first_deadline_seconds=_FIRST_DEADLINE_SECONDS,
+            tally=tally,
+        )
+        self._resolver = Probe(
+            {"resolver": lambda: {"addresses": resolve(config.node_name)}},
+            deadline_seconds=_RESOLVER_SECONDS,
             tally=tally,
         )
         self._usage = UsageReader(files, clock or SystemClock(), tally, root_dir=config.root_dir)
@@ -46,7 +59,8 @@ class LinuxHost:
     @property
     def hangs(self) -> bool:
         """Whether some reading has not come back: a thread that cannot be waited for."""
-        return self._usage.hangs or any(probe.hangs for probe in (self._kernel, self._storage, self._slow))
+        probes = (self._kernel, self._storage, self._slow, self._resolver)
+        return self._usage.hangs or any(probe.hangs for probe in probes)
 
     def families(self) -> Iterator[Family]:
         """How the readings went, as metrics."""
@@ -55,7 +69,10 @@ class LinuxHost:
     async def glance(self) -> HostSnapshot:
         """What may change from one second to the next; the rest as it was."""
         values: dict[str, Any] = {**await self._kernel.read(), **await self._storage.read()}
+        limits = values.pop("limits", None)
         self._last = replace(self._last, **values)
+        if limits:
+            self._last = limited(self._last, limits)
         return self._last
 
     async def snapshot(self) -> HostSnapshot:
@@ -63,7 +80,8 @@ class LinuxHost:
         values = dict(await self._slow.read())
         if self._needs_resolver:
             network: Network = values.get("network", Network())
-            values["network"] = replace(network, node_name_addresses=await resolve(self._config.node_name))
+            addresses = (await self._resolver.read()).get("addresses", ())
+            values["network"] = replace(network, node_name_addresses=addresses)
         self._last = replace(self._last, **values)
         return await self.glance()
 
@@ -77,10 +95,6 @@ class LinuxHost:
     @property
     def _needs_resolver(self) -> bool:
         return all(ip.is_unspecified for ip in self._config.node_ips)
-
-    def _machine(self) -> dict[str, object]:
-        figures = cpus(self._files) | memory(self._files)
-        return cgroup_limits(self._files, figures) if self._config.resources.from_cgroup else figures
 
     def _network(self) -> dict[str, object]:
         return {"network": Network(interfaces=interfaces(), default_routes=default_routes(self._files))}

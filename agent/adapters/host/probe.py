@@ -31,10 +31,12 @@ class Probe:
         readings: Readings,
         *,
         deadline_seconds: float = _DEADLINE_SECONDS,
+        first_deadline_seconds: float | None = None,
         tally: SensorTally | None = None,
     ) -> None:
         self._readings = readings
         self._deadline_seconds = deadline_seconds
+        self._first_deadline_seconds = first_deadline_seconds or deadline_seconds  # there is no last value to keep yet
         self._tally = tally or SensorTally()
         self._pending: asyncio.Future[list[_Reading]] | None = None
         self._under_way = ""  # the reading that is made at the moment
@@ -50,13 +52,14 @@ class Probe:
         """The values, read now if that takes no longer than the deadline; a reading that hangs is not started again."""
         if self.hangs:
             return self._values
+        deadline_seconds = self._deadline_seconds if self._values else self._first_deadline_seconds
         self._pending = asyncio.get_running_loop().run_in_executor(None, self._read_all)
         self._pending.add_done_callback(self._count)  # in the event loop, however late it comes
         try:
-            async with asyncio.timeout(self._deadline_seconds):
+            async with asyncio.timeout(deadline_seconds):
                 await asyncio.shield(self._pending)
         except TimeoutError:
-            told = {"sensor": self._under_way, "seconds": self._deadline_seconds}
+            told = {"sensor": self._under_way, "seconds": deadline_seconds}
             log.error("Host does not answer, keeping its last values", told)
             self._tally.hangs(self._under_way)
         return self._values

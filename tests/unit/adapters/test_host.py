@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from agent.adapters.host import LinuxHost
+from agent.adapters.host.files import HostFiles
 from agent.core.config import Config, Resources
 from agent.core.model import DefaultRoute
 
@@ -77,10 +78,12 @@ async def test_available_memory_is_total_less_the_working_set(tmp_path, cgroup, 
     assert host.memory_available_bytes == MEM_TOTAL - used
 
 
-async def test_default_routes_have_a_gateway(tmp_path):
-    host = await snapshot(tmp_path, TREE)
+async def test_default_routes_are_those_that_a_kubelet_sees(tmp_path):
+    on_link = TREE["proc/net/route"] + "wg0\t00000000\t00000000\t0001\t0\n"  # as of a tunnel
+    host = await snapshot(tmp_path, TREE | {"proc/net/route": on_link})
     assert host.network.default_routes == (
         DefaultRoute(interface="eth0", version=4),
+        DefaultRoute(interface="wg0", version=4),
         DefaultRoute(interface="eth1", version=6),
     )
 
@@ -153,6 +156,37 @@ async def test_a_containers_own_limits_can_be_told_instead(tmp_path, limits, roo
     assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
     host = await snapshot(tmp_path, limits)
     assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
+
+
+LIMITED_TO_ONE_CPU = {
+    "proc/self/cgroup": "4:cpuset:/box\n3:cpu,cpuacct:/box\n2:memory:/box\n0::/box\n",
+    "sys/fs/cgroup/box/cpuset.cpus.effective": "3\n",
+    "sys/fs/cgroup/cpuset/box/cpuset.effective_cpus": "3\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("limits", "root"), [(V2_LIMITS, CGROUP_V2), (V1_LIMITS, CGROUP_V1)], ids=["cgroup v2", "cgroup v1"]
+)
+async def test_a_container_may_be_limited_to_some_cpus(tmp_path, limits, root):
+    host = await snapshot(tmp_path, TREE | root | limits | LIMITED_TO_ONE_CPU, resources=Resources(from_cgroup=True))
+    assert host.cpu_millicores == 1000
+
+
+async def test_the_root_of_cgroup_v2_has_no_limits(tmp_path, caplog):
+    files = TREE | CGROUP_V2 | {"proc/self/cgroup": "0::/\n"}
+    host = await snapshot(tmp_path, files, resources=Resources(from_cgroup=True))
+    assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
+    assert not caplog.records
+
+
+async def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_to_its_end():
+    assert "[stack]" in HostFiles(Path("/")).text("proc/self/smaps")
+
+
+async def test_cpus_that_cannot_be_read_do_not_cost_the_memory(tmp_path):
+    host = await snapshot(tmp_path, TREE | {"sys/devices/system/cpu/online": "nonsense\n"})
+    assert (host.cpu_millicores, host.memory_bytes) == (0, MEM_TOTAL)
 
 
 async def test_a_reading_that_fails_costs_itself_and_is_said_once(tmp_path, caplog):

@@ -49,7 +49,7 @@ async def test_each_reading_is_counted_and_a_failed_one_as_failed(tally):
 
 async def test_a_reading_that_hangs_is_seen_by_its_name_until_it_comes_back(tally, caplog):
     free = threading.Event()
-    probe = Probe({"quick": dict, "dead disk": lambda: {"a": free.wait(10)}}, deadline_seconds=0.05, tally=tally)
+    probe = Probe({"quick": dict, "dead disk": lambda: {"a": free.wait(10)}}, deadline_seconds=0.5, tally=tally)
     await probe.read()
     await probe.read()  # not begun again
     assert told(tally) == {("errors_total", "dead disk", "timeout"): 1, ("hanging", "dead disk"): 1}
@@ -58,3 +58,14 @@ async def test_a_reading_that_hangs_is_seen_by_its_name_until_it_comes_back(tall
     await settled(probe)
     assert told(tally)["hanging", "dead disk"] == 0
     assert told(tally)["duration_seconds", "dead disk"] == 1
+
+
+async def test_a_first_reading_has_more_time_since_there_is_no_last_value_to_keep(caplog):
+    slow = threading.Event()
+    probe = Probe({"slow": lambda: {"a": slow.wait(0.2)}}, deadline_seconds=0.01, first_deadline_seconds=10)
+    assert await probe.read() == {"a": False}
+    assert not caplog.records
+    assert await probe.read() == {"a": False}
+    assert [record.msg for record in caplog.records] == ["Host does not answer, keeping its last values"]
+    slow.set()
+    await settled(probe)

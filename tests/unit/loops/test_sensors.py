@@ -77,3 +77,13 @@ async def test_as_a_kubelet_the_size_is_read_once(make, clock, nodes, host):
         host.current = host_snapshot(cpu_millicores=3000)
         await clock.advance(40)
         assert nodes.objects["n1"]["status"]["capacity"]["cpu"] == "4"
+
+
+async def test_as_a_kubelet_what_could_not_be_read_at_first_is_told_later(make, clock, nodes, host):
+    host.current = host_snapshot(cpu_millicores=0, nodefs=None)
+    async with running(*make(sensor_seconds=10).loops):
+        await clock.advance(1)
+        host.current = host_snapshot()
+        await clock.advance(40)
+        capacity = nodes.objects["n1"]["status"]["capacity"]
+        assert (capacity["cpu"], "ephemeral-storage" in capacity) == ("4", True)
