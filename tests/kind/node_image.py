@@ -52,6 +52,7 @@ def node_image(engine: Engine, binaries: Path) -> str:
 
 def _fill(folder: Path, engine: Engine, binaries: Path) -> None:
     """Everything that the Dockerfile copies."""
+    tools = build.built(KIND)  # which also brings the source of kind here
     shutil.copytree(_NODE, folder)
     source = run(["go", "-C", str(KIND.folder), "list", "-m", "-f", "{{.Dir}}", KIND.pinned]).strip()
     shutil.copytree(Path(source) / "images/base/files", folder / "files", copy_function=shutil.copyfile)
@@ -60,7 +61,6 @@ def _fill(folder: Path, engine: Engine, binaries: Path) -> None:
     (folder / "bin").mkdir()
     (folder / "images").mkdir()
     (folder / "version").write_text(build.KUBERNETES.version)
-    tools = build.built(KIND)
     for program in (*(binaries / name for name in _KUBE), *(tools / name for name in _CONTAINERD)):
         shutil.copy(program, folder / "bin")
     for name, image in needed.items():

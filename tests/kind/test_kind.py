@@ -163,7 +163,34 @@ def test_all_stay_ready_and_nothing_restarts(kind, beside, inside, composed):
     assert kind.run("podman", "inspect", beside, "--format", "{{.RestartCount}}") == "0"
 
 
-def test_a_container_that_is_gone_is_a_node_of_unknown_state_with_taints(kind, beside):
+def test_the_line_of_the_readme_makes_a_node(kind, beside):
+    readme = (CONFIG.parents[1] / "README.md").read_text()
+    line = readme[readme.index("docker run ") :].partition("\n\n")[0]
+    for old, new in (("docker", "podman"), ("kind-control-plane", kind.control_plane), ("fake-1", f"{kind.name}-1")):
+        line = line.replace(old, new)
+    kind.run("sh", "-c", line)
+    wait_until_ready(kind, f"{kind.name}-1")
+    kind.run("podman", "rm", "--force", "--volumes", f"{kind.name}-1")
+
+
+def short_of_patience(name, node, image):
+    """A pod that stays on a silent node for a moment only."""
+    patience = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "tolerationSeconds": 1}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "pause", "image": image}],
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "tolerations": [{"key": "fake-kubelet.dev/node", "operator": "Exists"}, {**patience, "operator": "Exists"}],
+        },
+    }
+
+
+def test_a_container_that_is_gone_is_a_node_of_unknown_state_whose_pods_are_evicted(kind, beside):
+    kind.apply(short_of_patience("impatient", beside, kind.pause_image))
+    kind.kubectl("wait", "--for=condition=Ready", "pod/impatient", "--timeout=60s", timeout=70)
     kind.run("podman", "rm", "--force", "--time=0", "--volumes", beside)
 
     def given_up():
@@ -173,3 +200,4 @@ def test_a_container_that_is_gone_is_a_node_of_unknown_state_with_taints(kind, b
         return conditions(node)["Ready"] == "Unknown" and unreachable <= taints
 
     eventually(given_up, within=120, every=1)
+    eventually(lambda: kind.get("pod", "impatient")["metadata"].get("deletionTimestamp"), within=60, every=1)
