@@ -29,14 +29,14 @@ class OwnNode:
 
     def put(self, node: Object) -> None:
         """The Node as the API server has it; an older state than the one known is no news."""
-        if self.node and _uid(self.node) == _uid(node) and is_newer(_version(self.node), _version(node)):
+        before = self.node
+        if before and _uid(before) == _uid(node) and is_newer(_version(before), _version(node)):
             return
         self.node = node
         self.news.set()
         self.news = asyncio.Event()
         self._membership.seen(_uid(node))
-        ready = find_condition(node.get("status", {}), "Ready")
-        if ready and ready["status"] == "Unknown":
+        if _is_given_up(node) and not (before and _version(before) == _version(node)):
             self._wake()  # the cluster had given us up: better than kubelet, we object at once
 
     def remove(self, node: Object) -> None:
@@ -48,6 +48,11 @@ class OwnNode:
         """There is no Node of our name."""
         self.node = None
         self._membership.lost()
+
+
+def _is_given_up(node: Object) -> bool:
+    ready = find_condition(node.get("status", {}), "Ready")
+    return bool(ready and ready["status"] == "Unknown")
 
 
 def _uid(node: Object) -> str:

@@ -97,6 +97,9 @@ class StatusLoop:
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
         else:
             self._beat.ok(self._clock.monotonic() - began)
+            if self._fails:
+                self._fails = False
+                self._weather.improved()
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
@@ -105,7 +108,7 @@ class StatusLoop:
         if first and self._own.is_known:
             raise NotFound(f'node "{self._name}" not found')
         node = await self._nodes.get(self._name)
-        self._got_through(node)
+        self._own.put(node)
         return node
 
     async def _update(self, *, first: bool) -> None:
@@ -124,7 +127,7 @@ class StatusLoop:
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
         if changed or self._schedule.due(now_seconds):
-            self._got_through(await self._nodes.patch_status(self._name, patch))
+            self._own.put(await self._nodes.patch_status(self._name, patch))
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
             self.reports.add("sent", "changed" if changed else "due")
         else:
@@ -149,12 +152,6 @@ class StatusLoop:
         log.info("Updating Pod CIDR", {"originalPodCIDR": ",".join(self._pod_cidrs), "newPodCIDR": ",".join(cidrs)})
         self._pod_cidrs = cidrs
         return True
-
-    def _got_through(self, node: Object) -> None:
-        self._own.put(node)
-        if self._fails:
-            self._fails = False
-            self._weather.improved()
 
     def _failed(self, error: ApiError, _: float) -> None:
         self._fails = True

@@ -9,7 +9,7 @@ from agent.core.conditions import is_ready
 from agent.core.config import Config
 from agent.loops.weather import Weather
 from agent.node import Node
-from agent.ports import Unavailable
+from agent.ports import Forbidden, Unavailable
 from tests.fakes import host_snapshot, running
 
 pytestmark = pytest.mark.anyio
@@ -98,12 +98,18 @@ async def test_a_clock_that_jumps_does_not_change_the_rhythm(make_node, clock, l
     assert renewals(leases) == [10, 20, 30, 40]
 
 
-async def test_a_clock_that_jumps_shows_in_the_next_renew_time(make_node, clock, leases):
+async def test_every_renewal_is_later_than_the_one_before_whatever_the_clock_does(make_node, clock, leases):
     async with running(*make_node().loops):
         await clock.advance(25)
         clock.skew_seconds = -3600
-        await clock.advance(5)
-        assert leases.objects["n1"]["spec"]["renewTime"] == "2026-01-02T02:04:35.678901Z"
+        times = [leases.objects["n1"]["spec"]["renewTime"]]
+        for _ in range(3):
+            await clock.advance(10)
+            times.append(leases.objects["n1"]["spec"]["renewTime"])
+        assert times == sorted(set(times))
+        clock.skew_seconds = 3600
+        await clock.advance(10)
+        assert leases.objects["n1"]["spec"]["renewTime"] == "2026-01-02T04:05:05.678901Z"
 
 
 async def test_a_busy_server_is_given_the_time_it_asks_for_by_every_loop(make_node, clock, nodes, leases, host):
@@ -137,6 +143,17 @@ async def test_a_stuck_status_write_a_stuck_sensor_and_a_stuck_watch_do_not_dela
         nodes.cut()
         await clock.advance(300)
     assert renewals(leases) == [10.0 * n for n in range(1, 32)]
+
+
+async def test_a_node_that_was_given_up_and_may_not_object_keeps_its_rhythm(make_node, clock, nodes):
+    async with running(*make_node().loops):
+        await clock.advance(25)
+        condition = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+        await nodes.patch_status("n1", {"status": {"conditions": [condition]}})
+        nodes.fail = lambda verb: Forbidden("no") if verb == "patch_status" else None
+        nodes.calls.clear()
+        await clock.advance(60)
+    assert nodes.times("patch_status") == [25.0 + 10 * tick for tick in range(7) for _ in range(5)]
 
 
 async def test_a_node_that_was_given_up_is_ready_again_at_once(make_node, clock, nodes):
