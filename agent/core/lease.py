@@ -1,6 +1,6 @@
 """A new lease, a renewed lease."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agent.core.facts import micro_timestamp
 from agent.core.model import Object
@@ -27,9 +27,21 @@ def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: dat
 
 
 def renewed(lease: Object, *, duration_seconds: int, now: datetime) -> Object:
-    """The same lease with a new time; holder and owner stay as they are."""
-    spec = {**lease.get("spec", {}), "leaseDurationSeconds": duration_seconds, "renewTime": micro_timestamp(now)}
-    return {**lease, "spec": spec}
+    """The same lease with a later time; holder and owner stay as they are."""
+    before = lease.get("spec", {})
+    at = _later(before.get("renewTime"), now)
+    return {**lease, "spec": {**before, "leaseDurationSeconds": duration_seconds, "renewTime": micro_timestamp(at)}}
+
+
+def _later(before: str | None, now: datetime) -> datetime:
+    """Now, or just after the last renewal where the clock has gone back since.
+
+    Better than kubelet: the control plane counts a renewal only if its time is later than that of the one before.
+    """
+    try:
+        return max(now, datetime.fromisoformat(before or "") + timedelta(microseconds=1))
+    except (ValueError, OverflowError):
+        return now
 
 
 def owned(lease: Object, node_name: str, owner_uid: str) -> Object:

@@ -57,13 +57,14 @@ class Pulse:
 
 
 def observe(before: Pulse | None, node: Object, lease: Object | None, at_seconds: float) -> Pulse:
-    """The pulse after looking again: any new heartbeat or renewal counts as a sign of life now."""
+    """The pulse after looking again: another heartbeat or a later renewal counts as a sign of life now."""
     ready = condition(node, "Ready")
     heartbeat = ready.get("lastHeartbeatTime") if ready else None
     renewed = (lease or {}).get("spec", {}).get("renewTime")
-    if before is not None and before.heartbeat == heartbeat and (renewed is None or before.renewed == renewed):
+    is_later = renewed is not None and (before is None or before.renewed is None or renewed > before.renewed)
+    if before is not None and before.heartbeat == heartbeat and not is_later:
         return before
-    return Pulse(heartbeat, renewed, at_seconds)
+    return Pulse(heartbeat, renewed if is_later else None, at_seconds)
 
 
 def is_silent(pulse: Pulse, node: Object, at_seconds: float, grace_period_seconds: float) -> bool:

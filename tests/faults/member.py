@@ -74,9 +74,13 @@ class Member:
     def patch_lease(self, patch: dict[str, Any]) -> None:
         self.admin.ask("PATCH", f"{LEASES}/{self.name}", patch, "application/merge-patch+json")
 
+    def condition(self, kind: str) -> dict[str, Any]:
+        """One condition of the Node; nothing where it has none."""
+        conditions: list[dict[str, Any]] = self.node()["status"].get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == kind), {})
+
     def is_ready(self) -> bool:
-        conditions = self.node()["status"].get("conditions", [])
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+        return self.condition("Ready").get("status") == "True"
 
     def is_whole(self) -> bool:
         """Whether Node and Lease belong together and the node is Ready."""

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 
 from tests.cluster.waiting import eventually
 from tests.faults.member import Refused
@@ -23,6 +24,16 @@ def test_the_lease_has_another_holder_and_is_kept_fresh_all_the_same(join):
     member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
     member.seconds_to_recover(within=3)
     assert member.lease()["spec"]["holderIdentity"] == "somebody-else"  # as kubelet: the holder is set at creation
+
+
+def test_a_renewal_of_an_hour_ahead_as_before_a_clock_went_back_is_no_reason_to_be_given_up(join):
+    member = join()
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    member.patch_lease({"spec": {"renewTime": ahead.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
+    ready = member.condition("Ready")
+    time.sleep(25)  # longer than the controller's patience of 20 s
+    assert member.renewed_at() > ahead
+    assert member.condition("Ready")["lastTransitionTime"] == ready["lastTransitionTime"]
 
 
 def test_others_write_the_lease_without_pause(join):

@@ -1,5 +1,7 @@
 from datetime import UTC, datetime
 
+import pytest
+
 from agent.core.lease import new_lease, renewed
 from tests.fakes import START
 
@@ -28,3 +30,18 @@ def test_renewal_leaves_holder_owner_and_version_alone():
         "metadata": {"resourceVersion": "7"},
         "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 40, "renewTime": "2026-01-02T03:04:05.678901Z"},
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("2026-01-02T04:04:05.000000Z", "2026-01-02T04:04:05.000001Z"),
+        ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678902Z"),
+        ("2026-01-02T02:04:05.000000Z", "2026-01-02T03:04:05.678901Z"),
+        ("9999-12-31T23:59:59.999999Z", "2026-01-02T03:04:05.678901Z"),
+    ],
+    ids=["the clock went back", "the clock stands still", "the clock goes on", "there is nothing later"],
+)
+def test_a_renewal_is_later_than_the_one_before(before, after):
+    lease = {"metadata": {}, "spec": {"renewTime": before}}
+    assert renewed(lease, duration_seconds=40, now=START)["spec"]["renewTime"] == after

@@ -55,6 +55,7 @@ def taints(obj: dict[str, Any]) -> list[tuple[str, str]]:
         pytest.param("t0", "r0", 50.1, True, id="just after it"),
         pytest.param("t1", "r0", 60.0, False, id="a new heartbeat"),
         pytest.param("t0", "r1", 60.0, False, id="a renewed lease"),
+        pytest.param("t0", "r-", 60.0, True, id="a lease that was renewed at an earlier time"),
         pytest.param("t0", None, 60.0, True, id="the lease is gone"),
     ],
 )
