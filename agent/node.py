@@ -157,10 +157,10 @@ class Node:
             yield tally.family()
 
     async def last_words(self) -> None:
-        """What is to be said when the loops have ended: events under way, and farewell where that is wanted."""
-        await self.voice.drained()
+        """What is to be said when the loops have ended: farewell where that is wanted, then events under way."""
         if self._config.registration.deregister:
             await Farewell(node_name=self._config.node_name, nodes=self._lanes.nodes, leases=self._lanes.leases).say()
+        await self.voice.drained()
 
     def _tending(self, lanes: PodLanes) -> Sequence[Loop]:
         """What pods need: somebody who tends them, a watch that tells of them, and a voice of their own."""

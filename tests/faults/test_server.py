@@ -4,8 +4,11 @@ import os
 import signal
 import time
 
+import pytest
+
 from tests.cluster.waiting import eventually
 from tests.faults.etcd import alarm
+from tests.faults.member import Refused
 
 
 def test_the_api_server_is_away_for_a_while_and_comes_back(join, plane):
@@ -62,3 +65,6 @@ def test_deregistering_removes_node_and_lease_where_that_is_allowed(join, plane,
     assert member.process.stop() == 0
     assert f'"Deregistered" node="{member.name}"' in member.process.log_text()
     assert f'"Deregistered" lease="{member.name}"' in member.process.log_text()
+    for shown in (member.node, member.lease):
+        with pytest.raises(Refused, match="not found"):
+            shown()

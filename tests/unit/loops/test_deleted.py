@@ -1,11 +1,13 @@
 """A Node that somebody deletes while we run, seen on the whole node."""
 
+import asyncio
+
 import pytest
 
 from agent.core.conditions import is_ready
 from agent.core.config import Registration
 from agent.ports import Forbidden, NodeDeleted, Unavailable
-from tests.fakes import running
+from tests.fakes import running, settle
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +143,17 @@ async def test_deregistering_removes_what_may_be_removed_and_says_what_may_not(
     assert leases.objects == {}
     told = [record.msg for record in caplog.records]
     assert ("Unable to deregister" in told) is not allowed
+
+
+async def test_deregistering_does_not_wait_for_events_that_nobody_takes(make_node, clock, nodes, leases):
+    node = make_node(registration=Registration(deregister=True))
+    async with running(*node.loops):  # and nothing that sends events
+        await clock.advance(1)
+    last_words = asyncio.ensure_future(node.last_words())
+    await settle()
+    assert (nodes.objects, leases.objects) == ({}, {})
+    assert not last_words.done()
+    last_words.cancel()
 
 
 async def test_by_default_node_and_lease_stay(make_node, clock, nodes, leases):
