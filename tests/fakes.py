@@ -48,6 +48,11 @@ class FakeClock:
                 wait.cancel()
         return event.is_set()
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody waits for time to pass."""
+        return any(not waker.done() for _, _, waker in self._sleepers)
+
     async def advance(self, seconds: float) -> None:
         """Let time pass, waking sleepers in their order."""
         end = self.elapsed + seconds

@@ -1,6 +1,7 @@
 """fake-kubelet for a long time: does it grow, and does it miss a renewal?
 
-`python -m tests.bench.soak --minutes 30` prints a table in Markdown; 1 if it grew or a renewal was late.
+`python -m tests.bench.soak --minutes 30` prints a table in Markdown; 1 if it grew, a renewal was late, the node was not
+Ready all the time, or told an unchanged status too often.
 """
 
 import argparse
@@ -9,10 +10,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import linear_regression
+from typing import Any
 
-from tests.bench.api import lease_intervals, requests_of
+from tests.bench.api import Request, is_ready, lease_intervals, requests_of
 from tests.bench.proc import footprint
 from tests.bench.subjects import FakeKubelet
 from tests.cluster import build
@@ -23,6 +26,7 @@ _SETTLE_SECONDS = 60.0  # first reports and the first idle connections are over
 _EVERY_SECONDS = 5.0
 _LATEST_SECONDS = 10.4 + 1.0  # kubelet's jitter, and a machine that is busy
 _NOISE_KIB_PER_MINUTE = 20.0
+_REPORT_MINUTES = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,6 @@ class Sample:
 
 def observe(subject: FakeKubelet, minutes: float) -> list[Sample]:
     """Look at the process every few seconds."""
-    time.sleep(_SETTLE_SECONDS)
     began, samples = time.monotonic(), []
     while (passed := time.monotonic() - began) < minutes * 60:
         if not subject.process.running:
@@ -52,11 +55,20 @@ def _sockets(pid: int) -> int:
     return sum(str(entry.readlink()).startswith("socket:") for entry in entries if entry.is_symlink())
 
 
-def report(samples: Sequence[Sample], intervals: Sequence[float], minutes: float) -> tuple[str, bool]:
+def stayed_ready(node: dict[str, Any], since: datetime) -> bool:
+    """Whether the node is Ready, and has been so since then."""
+    (changed,) = [one["lastTransitionTime"] for one in node["status"]["conditions"] if one["type"] == "Ready"]
+    return is_ready(node) and datetime.fromisoformat(changed) < since
+
+
+def report(samples: Sequence[Sample], requests: Sequence[Request], minutes: float) -> tuple[str, bool]:
     """The table, and whether all is well."""
+    intervals = lease_intervals(requests)
+    reports = sum(request.target == "nodes/status" for request in requests)
     slope = linear_regression([s.minute for s in samples], [s.rss_kib for s in samples]).slope
     growth = samples[-1].sockets - samples[0].sockets
     good = slope <= _NOISE_KIB_PER_MINUTE and growth <= 0 and max(intervals) <= _LATEST_SECONDS
+    good = good and reports <= 1 + minutes / _REPORT_MINUTES
     lines = [
         f"| soak of {minutes:g} min | |",
         "|---|---:|",
@@ -66,6 +78,7 @@ def report(samples: Sequence[Sample], intervals: Sequence[float], minutes: float
         f"{samples[-1].sockets} |",
         f"| renewals | {len(intervals) + 1} |",
         f"| seconds between renewals, least / most | {min(intervals):.2f} / {max(intervals):.2f} |",
+        f"| status reports | {reports} |",
     ]
     return "\n".join(lines), good
 
@@ -83,15 +96,19 @@ def main() -> int:
                 subject.prepare()
                 subject.start()
                 try:
+                    time.sleep(_SETTLE_SECONDS)
+                    since = datetime.now(UTC)
                     samples = observe(subject, minutes)
+                    is_steady = stayed_ready(cluster.get("node", "soak"), since)
                 finally:
                     subject.stop()
-                text, good = report(samples, lease_intervals(requests_of("soak", cluster.audit_log)), minutes)
+                requests = [one for one in requests_of("soak", cluster.audit_log) if one.received > since]
+                text, good = report(samples, requests, minutes)
     except (build.NoControlPlane, StartFailed) as problem:
         print(f"nothing measured: {problem}", file=sys.stderr)
         return 1
-    print(text)
-    return 0 if good else 1
+    print(f"{text}\n| Ready all the time | {'yes' if is_steady else 'no'} |")
+    return 0 if good and is_steady else 1
 
 
 if __name__ == "__main__":

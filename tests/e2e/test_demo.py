@@ -26,7 +26,7 @@ def demo(tmp_path):
 
 
 def test_it_shows_a_ready_node_and_ends_by_itself_with_exit_code_0():
-    shown = subprocess.run([*COMMAND, "--for", "6s"], capture_output=True, text=True, check=False, timeout=60)
+    shown = subprocess.run([*COMMAND, "--for", "12s"], capture_output=True, text=True, check=False, timeout=60)
     assert shown.returncode == 0, shown.stderr
     assert re.search(r"Ready +True +kubelet is posting ready status", shown.stdout)
     assert re.search(r"MemoryPressure +False +memory.available [\d.]+Gi \(pressure below 100Mi\)", shown.stdout)
@@ -35,8 +35,9 @@ def test_it_shows_a_ready_node_and_ends_by_itself_with_exit_code_0():
 
 
 def test_pressure_can_be_seen():
-    arguments = ["--for", "6s", "--eviction-hard", "memory.available<99.9%"]
+    arguments = ["--for", "12s", "--eviction-hard", "memory.available<99.9%"]
     shown = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert shown.returncode == 0, shown.stderr
     assert "event Normal NodeHasInsufficientMemory" in shown.stdout
     assert "MemoryPressure=True" in shown.stdout or re.search(r"MemoryPressure +True", shown.stdout)
 

@@ -37,12 +37,13 @@ def test_the_not_ready_taint_goes_and_events_tell_the_story(cluster, start_node)
 def test_the_node_stays_ready_beyond_the_grace_period_and_is_never_refused(cluster, start_node):
     start_node()
     since = cluster.wait_until_ready()["lastTransitionTime"]
+    began = time.monotonic()
     time.sleep(60)  # the node-lifecycle controller gives a silent node up after 50 s
     assert cluster.ready()["lastTransitionTime"] == since
-    requests = cluster.requests()
+    requests, seconds = cluster.requests(), time.monotonic() - began
     assert not [request["requestURI"] for request in requests if request["responseStatus"]["code"] in {401, 403}]
     renewals = [request for request in requests if request["verb"] == "update"]
-    assert 4 <= len(renewals) <= 6
+    assert 4 <= len(renewals) <= 2 + seconds / 10  # one more before Ready was seen
     reports = [request for request in requests if request["verb"] == "patch"]
     assert len(reports) <= 3  # an unchanged status is not sent again within 5 minutes
 
@@ -104,8 +105,8 @@ def foreign_fields(node):
 
 
 def test_what_others_write_is_untouched_after_1000_heartbeats(cluster, start_node, control_plane):
-    start_node("--node-status-update-frequency=40ms", "--node-status-report-frequency=1ms")
-    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=20)
+    start_node("--node-status-update-frequency=60ms", "--node-status-report-frequency=1ms")
+    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=60)
     control_plane.kubectl("label", "node", cluster.name, "example.com/mine=1")
     control_plane.kubectl("annotate", "node", cluster.name, "example.com/mine=a note")
     control_plane.kubectl("taint", "node", cluster.name, "example.com/mine=1:NoSchedule")
@@ -118,7 +119,7 @@ def test_what_others_write_is_untouched_after_1000_heartbeats(cluster, start_nod
     patch = ("--subresource=status", "--type=strategic", "-p", json.dumps({"status": foreign}))
     control_plane.kubectl("patch", "node", cluster.name, *patch)
     before, sent = foreign_fields(cluster.node()), len(cluster.heartbeats())
-    eventually(lambda: len(cluster.heartbeats()) >= sent + 1000, within=120, every=1)
+    eventually(lambda: len(cluster.heartbeats()) >= sent + 1000, within=220, every=2)
     after = json.loads(control_plane.kubectl("get", "node", cluster.name, "-o", "json", "--show-managed-fields"))
     assert foreign_fields(after) == before
     (ours,) = [

@@ -96,7 +96,7 @@ class Member:
         began, moment = time.monotonic(), datetime.now(UTC)
         eventually(lambda: self.renewed_at() > moment and also(), within=within, every=0.05)
         took = time.monotonic() - began
-        eventually(self.is_whole, within=5)
+        eventually(self.is_whole, within=15)
         assert self.process.running, self.process.log_text()[-2000:]
         return took
 

@@ -98,8 +98,8 @@ def test_a_certificate_that_is_renewed_in_time_costs_no_heartbeat(join, proxy, p
         path.write_bytes(content)
     eventually(lambda: '"Credentials changed, connecting anew"' in member.process.log_text(), within=10)
     time.sleep(2)
-    assert '"Failed to update lease"' not in member.process.log_text()
-    member.seconds_to_recover(within=2.5)
+    assert "Unauthorized" not in member.process.log_text()
+    member.seconds_to_recover(within=4)  # before the lease is over
 
 
 def test_a_token_is_revoked_and_another_one_put_in_its_place(join, proxy, plane, node_name, tmp_path, token_file):

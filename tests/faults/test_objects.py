@@ -16,13 +16,13 @@ def csinode_owner(member):
 def test_the_lease_is_deleted(join):
     member = join()
     member.delete_lease()
-    member.seconds_to_recover(within=3)
+    member.seconds_to_recover()
 
 
 def test_the_lease_has_another_holder_and_is_kept_fresh_all_the_same(join):
     member = join()
     member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
-    member.seconds_to_recover(within=3)
+    member.seconds_to_recover()
     assert member.lease()["spec"]["holderIdentity"] == "somebody-else"  # as kubelet: the holder is set at creation
 
 
@@ -50,18 +50,19 @@ def test_others_write_the_lease_without_pause(join):
     stop.set()
     for thread in threads:
         thread.join()
-    member.seconds_to_recover(within=3)
+    assert "the object has been modified" in member.process.log_text()
+    member.seconds_to_recover()
 
 
 def test_a_deleted_node_is_registered_again_and_owns_its_lease_and_csinode(join):
     member = join()
     before = member.node()["metadata"]["uid"]
     member.delete_node()
-    eventually(lambda: member.node()["metadata"]["uid"] != before and member.is_whole(), within=5)
-    eventually(lambda: csinode_owner(member) == member.node()["metadata"]["uid"], within=5)
+    eventually(lambda: member.node()["metadata"]["uid"] != before and member.is_whole(), within=15)
+    eventually(lambda: csinode_owner(member) == member.node()["metadata"]["uid"], within=15)
     time.sleep(3)  # the garbage collector looks at what the dead Node owned
     assert member.is_whole()
-    member.seconds_to_recover(within=3)
+    member.seconds_to_recover()
 
 
 def test_a_node_that_somebody_else_made_again_is_taken_over(join):
@@ -71,7 +72,7 @@ def test_a_node_that_somebody_else_made_again_is_taken_over(join):
         made = member.create_node()["metadata"]["uid"]
     except Refused:
         made = member.node()["metadata"]["uid"]  # the node itself was faster
-    member.seconds_to_recover(within=5, also=member.is_whole)
+    member.seconds_to_recover(also=member.is_whole)
     assert member.node()["metadata"]["uid"] == made
     assert member.node()["metadata"]["labels"]["kubernetes.io/hostname"] == member.name
 
@@ -79,17 +80,17 @@ def test_a_node_that_somebody_else_made_again_is_taken_over(join):
 def test_as_a_kubelet_it_waits_until_somebody_else_makes_the_node(join):
     member = join("--on-node-deleted=idle")
     member.delete_node()
-    eventually(lambda: '"Unable to update node status"' in member.process.log_text(), within=5)
+    eventually(lambda: '"Unable to update node status"' in member.process.log_text(), within=15)
     time.sleep(2)
     made = member.create_node()["metadata"]["uid"]
-    member.seconds_to_recover(within=10.4, also=member.is_whole)
+    member.seconds_to_recover(also=member.is_whole)
     assert member.node()["metadata"]["uid"] == made
 
 
 def test_it_ends_with_its_node_where_that_is_wanted(join):
     member = join("--on-node-deleted=exit")
     member.delete_node()
-    eventually(lambda: not member.process.running, within=5)
+    eventually(lambda: not member.process.running, within=15)
     assert member.process.stop() == 0
     assert '"Ending, as --on-node-deleted=exit says"' in member.process.log_text()
 

@@ -35,7 +35,7 @@ async def answering(tmp_path):
     """A server that gives one answer to everything, and the nodes as seen through it."""
     runners = []
 
-    async def start(code, body, headers=None, wait=None, host="127.0.0.1"):
+    async def start(code, body, headers=None, wait=None, host="127.0.0.1", timeout_seconds=30.0):
         async def handle(_):
             if wait:
                 await wait.wait()
@@ -52,7 +52,7 @@ async def answering(tmp_path):
         port = runner.addresses[0][1]
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(json.dumps(kubeconfig_for(f"http://{host}:{port}")))
-        lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=0.3)
+        lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=timeout_seconds)
         runners.extend([lane.close, runner.cleanup])
         return KubeNodes(lane)
 
@@ -113,7 +113,7 @@ async def test_retry_after_is_kept(answering):
 
 
 async def test_a_server_that_does_not_answer_is_unavailable_after_the_deadline(answering):
-    nodes = await answering(200, {}, wait=asyncio.Event())
+    nodes = await answering(200, {}, wait=asyncio.Event(), timeout_seconds=0.3)
     with pytest.raises(Unavailable, match="no answer within 300ms"):
         await nodes.get("n1")
 
@@ -204,7 +204,7 @@ async def test_a_lane_needs_none_of_the_threads_that_others_may_block(answering)
 
 
 async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
-    resolver, release = LaneResolver(deadline_seconds=0.05), threading.Event()
+    resolver, release = LaneResolver(deadline_seconds=0.5), threading.Event()
     try:
         known = await resolver.resolve("localhost", 80)
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
@@ -220,7 +220,7 @@ async def test_requests_are_counted_by_their_answer_or_the_lack_of_one(answering
     nodes = await answering(*status(404, "NotFound"))
     with pytest.raises(NotFound):
         await nodes.get("n1")
-    silent = await answering(*status(404, "NotFound"), wait=asyncio.Event())
+    silent = await answering(*status(404, "NotFound"), wait=asyncio.Event(), timeout_seconds=0.3)
     with pytest.raises(Unavailable):
         await silent.delete("n1")
     for lane, expected in ((nodes._lane, ("404", "GET")), (silent._lane, ("<error>", "DELETE"))):

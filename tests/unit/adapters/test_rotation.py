@@ -6,7 +6,7 @@ import pytest
 
 from agent.adapters.credentials import load_credentials
 from agent.adapters.rotation import Rotation
-from tests.fakes import FakeClock, running, settle
+from tests.fakes import FakeClock, running
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +56,13 @@ class Rotating:
         self.changes += 1
 
     async def pass_time(self, seconds):
-        """Move the clock, and give the threads that read files their own time."""
+        """Move the clock, and wait for the threads that read files, which know nothing of it."""
         for _ in range(seconds):
             await self.clock.advance(1)
-            await asyncio.sleep(0.02)
-            await settle()
+            for _ in range(10_000):
+                await asyncio.sleep(0.001)
+                if self.clock.is_waited_for:
+                    break
 
 
 @pytest.fixture
