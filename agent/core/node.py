@@ -2,7 +2,7 @@
 
 from agent.core.addresses import provided_node_ip
 from agent.core.capacity import is_extended
-from agent.core.facts import Facts
+from agent.core.facts import Facts, FieldError
 from agent.core.labels import Taint
 from agent.core.model import Object
 from agent.core.patch import node_patch
@@ -90,8 +90,12 @@ def with_own_metadata(node: Object, facts: Facts) -> Object:
 
 
 def _own_metadata(metadata: Object, facts: Facts) -> Object:
+    try:
+        told = provided_node_ip(facts)
+    except FieldError:
+        return metadata  # kubelet v1.36: NodeAddress ends before it would set or remove the annotation
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _PROVIDED_NODE_IP}
-    if told := provided_node_ip(facts.config):
+    if told:
         annotations[_PROVIDED_NODE_IP] = told
     return {**metadata, "annotations": annotations}
 
