@@ -1,7 +1,6 @@
 """The Node to register, and what registration mends on one that is already there."""
 
 from agent.core.addresses import provided_node_ip
-from agent.core.capacity import is_extended
 from agent.core.facts import Facts, FieldError
 from agent.core.labels import Taint
 from agent.core.model import Object
@@ -66,16 +65,13 @@ def reconcile_patch(existing: Object, fresh: Object) -> Object:
 
 
 def _reconciled(kind: str, observed: Object, fresh: Object) -> Object:
-    """Capacity or allocatable of a Node that exists: no device plugin speaks for its extended resources any more."""
+    """Capacity or allocatable of a Node that exists; what others put there stays, but for huge pages."""
+    # kubelet v1.36 would set extended resources to 0 where it finds no checkpoint of its device manager, but looks for
+    # one where its own socket lies: while its runtime is up, it always finds something.
     if not observed.get(kind):
         return dict(fresh.get(kind, {}))
-    told = fresh.get(kind, {})
-    kept = {
-        name: told.get(name, "0") if is_extended(name) else text
-        for name, text in observed[kind].items()
-        if not _is_hugepages(name)
-    }
-    return kept | {name: text for name, text in told.items() if _is_hugepages(name)}
+    kept = {name: text for name, text in observed[kind].items() if not _is_hugepages(name)}
+    return kept | {name: text for name, text in fresh.get(kind, {}).items() if _is_hugepages(name)}
 
 
 def _is_hugepages(name: str) -> bool:

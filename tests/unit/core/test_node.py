@@ -92,9 +92,8 @@ def test_a_node_without_capacity_gets_it_at_once():
     assert reconcile_patch(bare, registered())["status"]["capacity"]["cpu"] == "4"
 
 
-def test_extended_resources_that_nobody_speaks_for_become_zero():
-    patch = reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), registered())
-    assert patch == {"status": {"capacity": {"example.com/gpu": "0"}, "allocatable": {"example.com/gpu": "0"}}}
+def test_extended_resources_that_somebody_put_on_the_node_stay():
+    assert reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), registered()) == {}
 
 
 def test_extended_resources_that_the_settings_name_do_not_flap():
