@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from agent.core.config import Config
 from agent.core.errors import ConfigError
 from agent.core.facts import Facts, FieldError
 from agent.core.model import DefaultRoute, Interface, IPAddress, Network, Object
@@ -21,28 +20,29 @@ def parse_node_ips(text: str) -> tuple[IPAddress, ...]:
 
 def addresses(facts: Facts) -> Object:
     """IPs first, Hostname last, as kubelet orders them; a cloud controller's addresses stay."""
-    config, network = facts.config, facts.host.network
-    for position, ip in enumerate(_explicit(config)):
-        if fault := _fault(ip, network):
-            raise FieldError(f"failed to validate {'secondaryNodeIP' if position else 'nodeIP'}: {fault}")
+    config, given = facts.config, _given(facts)
     if config.registration.external_cloud_provider and facts.observed.get("addresses"):
         return {}
     hostname = {"type": "Hostname", "address": config.node_name}
     if config.registration.external_cloud_provider and not config.node_ips:
         return {"addresses": [hostname]}
-    chosen = _explicit(config) or (_chosen(facts),)
+    chosen = given or (_chosen(facts),)
     return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in chosen), hostname]}
 
 
-def provided_node_ip(config: Config) -> str | None:
+def provided_node_ip(facts: Facts) -> str | None:
     """What a cloud controller is told in an annotation: the addresses given with --node-ip."""
-    if not config.registration.external_cloud_provider:
-        return None
-    return ",".join(str(ip) for ip in _explicit(config)) or None
+    given = _given(facts)
+    return ",".join(map(str, given)) if given and facts.config.registration.external_cloud_provider else None
 
 
-def _explicit(config: Config) -> tuple[IPAddress, ...]:
-    return tuple(ip for ip in config.node_ips if not ip.is_unspecified)
+def _given(facts: Facts) -> tuple[IPAddress, ...]:
+    """The addresses given with --node-ip; a FieldError tells of one that this node cannot have."""
+    given = tuple(ip for ip in facts.config.node_ips if not ip.is_unspecified)
+    for position, ip in enumerate(given):
+        if fault := _fault(ip, facts.host.network):
+            raise FieldError(f"failed to validate {'secondaryNodeIP' if position else 'nodeIP'}: {fault}")
+    return given
 
 
 def _chosen(facts: Facts) -> IPAddress:

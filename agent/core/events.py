@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from agent.core.conditions import PRESSURE_TYPES, find_condition
 from agent.core.facts import timestamp
-from agent.core.model import Object
+from agent.core.model import HostSnapshot, Object
 
 NAMESPACE = "default"
 
@@ -43,6 +43,13 @@ class NodeEvent(NamedTuple):
 
 
 STARTING = NodeEvent("Starting", "Starting kubelet.")
+# kubelet v1.36: cm.CgroupV1DeprecatedWarning
+_CGROUP_V1 = NodeEvent(
+    "CgroupV1",
+    "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please migrate to "
+    "cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1",
+    "Warning",
+)
 SHUTDOWN_DETECTED = NodeEvent("Shutdown", "Shutdown manager detected shutdown event")
 SHUTDOWN_CANCELLED = NodeEvent("Shutdown", "Shutdown manager detected shutdown cancellation")
 
@@ -67,12 +74,13 @@ def schedulable_events(node_name: str, *, was_cordoned: bool, is_cordoned: bool)
     return [NodeEvent(reason, f"Node {node_name} status is now: {reason}")]
 
 
-def reboot_events(node_name: str, before: Object, boot_id: str) -> list[NodeEvent]:
-    """A warning when the Node was last seen with another boot ID."""
-    known = before.get("nodeInfo", {}).get("bootID", "")
-    if not known or known == boot_id:
-        return []
-    return [NodeEvent("Rebooted", f"Node {node_name} has been rebooted, boot id: {boot_id}", "Warning")]
+def start_events(node_name: str, before: Object, host: HostSnapshot) -> list[NodeEvent]:
+    """What is told once per start: that the cgroups are old, and that the Node was last seen with another boot ID."""
+    events = [_CGROUP_V1] if host.cgroup_version == 1 else []
+    if before.get("nodeInfo", {}).get("bootID", "") not in {"", host.boot_id}:
+        words = f"Node {node_name} has been rebooted, boot id: {host.boot_id}"
+        events.append(NodeEvent("Rebooted", words, "Warning"))
+    return events
 
 
 def event_object(

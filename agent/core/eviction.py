@@ -68,17 +68,18 @@ class Threshold:
         """The node condition that this signal drives."""
         return CONDITION_OF_SIGNAL[self.signal]
 
-    def is_met(self, signal: Observation, *, before: bool) -> bool:
-        """Whether the resource is short; one that was short before has to recover by the minimum reclaim."""
-        reclaim = self.minimum_reclaim.of(signal.capacity) if before else 0
+    def is_met(self, signal: Observation, *, was_due: bool) -> bool:
+        """Whether the resource is short; once its grace period was over, it has to recover by the minimum reclaim."""
+        reclaim = self.minimum_reclaim.of(signal.capacity) if was_due else 0
         return signal.available < self.value.of(signal.capacity) + reclaim
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What was short at the last look, and when, on the monotonic clock, each condition was last seen."""
+    """What was short at the last look and since when, and when each condition was last seen, on the monotonic clock."""
 
-    met: frozenset[Threshold]
+    met: Mapping[Threshold, float]
+    due: frozenset[Threshold]  # those met whose grace period is over
     last_seen_seconds: Mapping[str, float]
 
     @property
@@ -87,7 +88,7 @@ class Pressure:
         return frozenset(self.last_seen_seconds)
 
 
-NO_PRESSURE = Pressure(frozenset(), {})
+NO_PRESSURE = Pressure({}, frozenset(), {})
 
 
 def share(capacity: int, percent: float) -> int:
@@ -138,14 +139,15 @@ def pressure(
     transition_seconds: float,
 ) -> Pressure:
     """Conditions seen now, and those last seen less than the transition period ago."""
-    met = frozenset(
-        threshold
+    met = {
+        threshold: before.met.get(threshold, now_seconds)
         for threshold in thresholds
-        if (signal := signals.get(threshold.signal)) and threshold.is_met(signal, before=threshold in before.met)
-    )
+        if (signal := signals.get(threshold.signal)) and threshold.is_met(signal, was_due=threshold in before.due)
+    }
+    due = frozenset(threshold for threshold, since in met.items() if now_seconds - since >= threshold.grace_seconds)
     seen = dict.fromkeys((threshold.condition for threshold in met), now_seconds)
     kept = {kind: at for kind, at in before.last_seen_seconds.items() if now_seconds - at < transition_seconds}
-    return Pressure(met, kept | seen)
+    return Pressure(met, due, kept | seen)
 
 
 def _filesystem_signals(name: str, fs: Filesystem | None) -> dict[str, Observation]:

@@ -65,6 +65,7 @@ class HostSnapshot:
     machine_id: str = ""
     system_uuid: str = ""
     boot_id: str = ""
+    cgroup_version: int = 0  # 0: there are none
     kernel_version: str = ""
     os_image: str = "Unknown"
     architecture: str = "amd64"  # in Go's spelling

@@ -1,8 +1,7 @@
 """The Node to register, and what registration mends on one that is already there."""
 
 from agent.core.addresses import provided_node_ip
-from agent.core.capacity import is_extended
-from agent.core.facts import Facts
+from agent.core.facts import Facts, FieldError
 from agent.core.labels import Taint
 from agent.core.model import Object
 from agent.core.patch import node_patch
@@ -66,16 +65,13 @@ def reconcile_patch(existing: Object, fresh: Object) -> Object:
 
 
 def _reconciled(kind: str, observed: Object, fresh: Object) -> Object:
-    """Capacity or allocatable of a Node that exists: no device plugin speaks for its extended resources any more."""
+    """Capacity or allocatable of a Node that exists; what others put there stays, but for huge pages."""
+    # kubelet v1.36 would set extended resources to 0 where it finds no checkpoint of its device manager, but looks for
+    # one where its own socket lies: while its runtime is up, it always finds something.
     if not observed.get(kind):
         return dict(fresh.get(kind, {}))
-    told = fresh.get(kind, {})
-    kept = {
-        name: told.get(name, "0") if is_extended(name) else text
-        for name, text in observed[kind].items()
-        if not _is_hugepages(name)
-    }
-    return kept | {name: text for name, text in told.items() if _is_hugepages(name)}
+    kept = {name: text for name, text in observed[kind].items() if not _is_hugepages(name)}
+    return kept | {name: text for name, text in fresh.get(kind, {}).items() if _is_hugepages(name)}
 
 
 def _is_hugepages(name: str) -> bool:
@@ -90,8 +86,12 @@ def with_own_metadata(node: Object, facts: Facts) -> Object:
 
 
 def _own_metadata(metadata: Object, facts: Facts) -> Object:
+    try:
+        told = provided_node_ip(facts)
+    except FieldError:
+        return metadata  # kubelet v1.36: NodeAddress ends before it would set or remove the annotation
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _PROVIDED_NODE_IP}
-    if told := provided_node_ip(facts.config):
+    if told:
         annotations[_PROVIDED_NODE_IP] = told
     return {**metadata, "annotations": annotations}
 

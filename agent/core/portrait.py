@@ -133,7 +133,7 @@ def _gauged(signal: str, seen: Observation, threshold: Threshold | None = None) 
         part=_part(seen.available, seen.capacity),
         threshold=_count(signal, least) if threshold else "",
         threshold_part=_part(least, seen.capacity),
-        is_met=threshold is not None and threshold.is_met(seen, before=False),
+        is_met=threshold is not None and threshold.is_met(seen, was_due=False),
     )
 
 

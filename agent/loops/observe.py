@@ -30,7 +30,7 @@ class Observer:
     @property
     def met(self) -> frozenset[Threshold]:
         """The thresholds that were crossed at the last look."""
-        return self._pressure.met
+        return frozenset(self._pressure.met)
 
     @property
     def signals(self) -> Mapping[str, Observation]:

@@ -2,7 +2,7 @@
 
 import logging
 
-from agent.core.events import reboot_events, status_events
+from agent.core.events import status_events
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
 from agent.loops.beat import UNHEARD, Beat
@@ -62,20 +62,19 @@ class Registrar:
         if desired.errors:
             log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
         try:
-            created = await self._nodes.create(node)
+            registered = await self._nodes.create(node)
         except (AlreadyExists, Forbidden) as refusal:
             existing = await self._existing(refusal)
-            for event in reboot_events(self._name, existing.get("status", {}), facts.host.boot_id):
-                self._events.record(event)
-            reconciled = await self._reconcile(existing, node)
+            registered = await self._reconcile(existing, node)
             log.info("Node was previously registered", {"node": self._name})
-            return reconciled
+        else:
+            log.info("Successfully registered node", {"node": self._name})
+            if self._startup:
+                self._startup.registered()
+        # kubelet tells the status that it registers with, whether a Node is there already or not
         for event in status_events(self._name, {}, node["status"]):
             self._events.record(event)
-        log.info("Successfully registered node", {"node": self._name})
-        if self._startup:
-            self._startup.registered()
-        return created
+        return registered
 
     async def _existing(self, refusal: ApiError) -> Object:
         try:

@@ -5,7 +5,8 @@ import random
 
 from agent.core.conditions import is_ready
 from agent.core.config import Config
-from agent.core.events import schedulable_events, status_events
+from agent.core.events import schedulable_events, start_events, status_events
+from agent.core.facts import Facts
 from agent.core.model import Object
 from agent.core.node import with_own_metadata
 from agent.core.patch import is_changed, node_patch
@@ -65,6 +66,7 @@ class StatusLoop:
         self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
         self._pod_cidrs: list[str] = []
         self._cordoned = False
+        self._is_first = True
         self._fails = False
         self.reports = Counter(
             "fake_kubelet_status_reports_total",
@@ -134,14 +136,18 @@ class StatusLoop:
             self.reports.add("skipped", "unchanged")
         if self._startup and is_ready(desired.status):
             self._startup.ready()
-        self._tell(node, desired.status)
+        self._tell(node, facts, desired.status)
 
-    def _tell(self, node: Object, status: Object) -> None:
+    def _tell(self, node: Object, facts: Facts, status: Object) -> None:
         """Record what changed: an event is the difference between two states."""
         cordoned = bool(node.get("spec", {}).get("unschedulable"))
-        events = schedulable_events(self._name, was_cordoned=self._cordoned, is_cordoned=cordoned)
-        self._cordoned = cordoned
-        for event in (*status_events(self._name, node.get("status", {}), status), *events):
+        events = [
+            *(start_events(self._name, facts.observed, facts.host) if self._is_first else ()),
+            *status_events(self._name, facts.observed, status),
+            *schedulable_events(self._name, was_cordoned=self._cordoned, is_cordoned=cordoned),
+        ]
+        self._cordoned, self._is_first = cordoned, False
+        for event in events:
             self._events.record(event)
 
     def _pod_cidr_changed(self, node: Object) -> bool:

@@ -14,11 +14,17 @@ class Case:
     config: Mapping[str, Any] = field(default_factory=dict)
     flags_only: bool = False  # no config file: kubelet has other defaults then
     by_hand: bool = False  # the Node is created by somebody else
-    lease: bool = False  # wait for the kubelet's first lease too, which comes after a quarter of its duration
+    status: Mapping[str, Any] = field(default_factory=dict)  # of the Node that is created by somebody else
+    restarted: bool = False  # the Node is there from an earlier start, before the machine was rebooted
+
+    @property
+    def finds_a_node(self) -> bool:
+        """Whether the Node is there already when the kubelet starts."""
+        return self.by_hand or self.restarted
 
 
-HOST_IP = "{host_ip}"
-"""Stands for an address of this machine."""
+HOST_IP, HOST_IP6 = "{host_ip}", "{host_ip6}"
+"""Stand for addresses of this machine."""
 
 RESERVED = {
     "kubeReserved": {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "1Gi"},
@@ -26,7 +32,7 @@ RESERVED = {
 }
 
 CASES = (
-    Case("config file, nothing set", lease=True, config={"nodeLeaseDurationSeconds": 8}),
+    Case("config file, nothing set"),
     Case("flags only", flags_only=True),
     Case(
         "flags only with eviction-hard",
@@ -82,15 +88,35 @@ CASES = (
     Case("provider id in the config file", config={"providerID": "aws:///eu-1a/i-0"}),
     Case("no attach-detach", config={"enableControllerAttachDetach": False}),
     Case("node-ip", flags=[f"--node-ip={HOST_IP}"]),
+    Case("node-ip of both families", flags=[f"--node-ip={HOST_IP},{HOST_IP6}"]),
+    Case("node-ip of both families, IPv6 first", flags=[f"--node-ip={HOST_IP6},{HOST_IP}"]),
     Case("node-ip unspecified", flags=["--node-ip=0.0.0.0"]),
+    Case("node-ip unspecified, IPv6", flags=["--node-ip=::"]),
     Case("node-ip that is not ours", flags=["--node-ip=203.0.113.77"]),
     Case("node-ip that is loopback", flags=["--node-ip=127.0.0.1"]),
     Case("node-ip that is no address", flags=["--node-ip=nonsense"]),
     Case("external cloud provider", flags=["--cloud-provider=external"]),
     Case("external cloud provider and node-ip", flags=["--cloud-provider=external", f"--node-ip={HOST_IP}"]),
     Case("external cloud provider and unspecified node-ip", flags=["--cloud-provider=external", "--node-ip=0.0.0.0"]),
+    Case(
+        "external cloud provider and both families",
+        flags=["--cloud-provider=external", f"--node-ip={HOST_IP},{HOST_IP6}"],
+    ),
+    Case("external cloud provider and foreign node-ip", flags=["--cloud-provider=external", "--node-ip=203.0.113.77"]),
     Case("no registration, Node made by hand", flags=["--register-node=false"], by_hand=True),
     Case("no registration in the config file", config={"registerNode": False}, by_hand=True),
     Case("Node made by hand and registered", by_hand=True, flags=["--node-labels=example.com/ignored=1"]),
+    Case(
+        "no registration, Node of another boot",
+        config={"registerNode": False},
+        by_hand=True,
+        status={"nodeInfo": {"bootID": "another"}},
+    ),
+    Case(
+        "Node with an extended resource, and huge pages that are gone",
+        by_hand=True,
+        status={kind: {"example.com/gpu": "4", "hugepages-16Mi": "32Mi"} for kind in ("capacity", "allocatable")},
+    ),
+    Case("Node of an earlier start", restarted=True, flags=["--node-labels=example.com/rack=r1"]),
     Case("no server", config={"enableServer": False}),
 )

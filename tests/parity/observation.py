@@ -20,28 +20,42 @@ _EVENT_FIELDS = (
 )
 
 
-def observe(control_plane: ControlPlane, node_name: str, *, lease: bool) -> dict[str, Any]:
-    """Node, CSINode, events and, where asked for, the Lease, once the node is ready and known to be."""
-    node = eventually(lambda: _settled(control_plane, node_name), within=30, every=0.2)
-    found = {"node": node, "csinode": control_plane.get("csinode", node_name)}
-    if lease:
-        found["lease"] = eventually(lambda: control_plane.get("lease", node_name, "kube-node-lease"), within=20)
-    found["events"] = eventually(lambda: _quiet_events(control_plane, node_name), within=10)
-    return found
+def observe(control_plane: ControlPlane, node_name: str) -> dict[str, Any]:
+    """Node, CSINode, Lease and events, once the node is ready and known to be."""
+    return {
+        "node": eventually(lambda: _settled(control_plane, node_name), within=30, every=0.2),
+        "csinode": control_plane.get("csinode", node_name),
+        # A kubelet's first comes after a quarter of its duration.
+        "lease": eventually(lambda: control_plane.get("lease", node_name, "kube-node-lease"), within=20),
+        "events": eventually(lambda: _quiet_events(control_plane, node_name), within=10),
+    }
+
+
+def reboot(control_plane: ControlPlane, node_name: str) -> None:
+    """Leave the Node of a kubelet that has ended as if that had run before the machine was rebooted."""
+    unheard = [{"type": "Ready", "lastHeartbeatTime": None}]
+    patch = json.dumps({"status": {"nodeInfo": {"bootID": "another"}, "conditions": unheard}})
+    control_plane.kubectl("patch", "node", node_name, "--subresource=status", "--patch", patch)
+    _forget_events(control_plane, node_name)
 
 
 def forget(control_plane: ControlPlane, node_name: str) -> None:
     """Remove every trace of a node, so that the next one of this name starts afresh."""
     control_plane.kubectl("delete", "node", node_name, "--ignore-not-found")
-    selector = f"involvedObject.name={node_name}"
-    control_plane.kubectl("delete", "events", "--field-selector", selector, "--ignore-not-found")
+    _forget_events(control_plane, node_name)
     for kind, namespace in (("csinode", ()), ("lease", ("--namespace", "kube-node-lease"))):
         control_plane.kubectl("delete", kind, node_name, *namespace, "--ignore-not-found")
 
 
+def _forget_events(control_plane: ControlPlane, node_name: str) -> None:
+    selector = f"involvedObject.name={node_name}"
+    control_plane.kubectl("delete", "events", "--field-selector", selector, "--ignore-not-found")
+
+
 def _settled(control_plane: ControlPlane, node_name: str) -> dict[str, Any] | None:
     node = control_plane.get("node", node_name)
-    conditions = {condition["type"]: condition["status"] for condition in node["status"].get("conditions", [])}
+    heard = [condition for condition in node["status"].get("conditions", []) if condition["lastHeartbeatTime"]]
+    conditions = {condition["type"]: condition["status"] for condition in heard}
     tainted = any(taint["key"] == _NOT_READY for taint in node["spec"].get("taints", []))
     initialised = "node.alpha.kubernetes.io/ttl" in node["metadata"].get("annotations", {})
     assigned = "podCIDR" in node["spec"]

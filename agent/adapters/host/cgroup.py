@@ -27,6 +27,13 @@ def root_version(files: HostFiles) -> int:
     return 0
 
 
+def mounted_version(files: HostFiles) -> int:
+    """1 or 2: the cgroups that are mounted, be they the machine's or those of a container; 0 where there are none."""
+    if files.exists("sys/fs/cgroup/cgroup.controllers"):
+        return 2
+    return 1 if files.exists("sys/fs/cgroup/memory") else 0
+
+
 def own_folder(files: HostFiles) -> str | None:
     """Where the cgroup is that we run in; None without cgroup v2."""
     return _own_path(files, "") if files.exists("sys/fs/cgroup/cgroup.controllers") else None

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import psutil
 
+from agent.adapters.host.cgroup import mounted_version
 from agent.adapters.host.files import HostFiles
 
 # Go's names of what uname(2) calls the machine
@@ -28,12 +29,13 @@ def booted_at() -> datetime:
     return datetime.fromtimestamp(psutil.boot_time(), UTC)
 
 
-def identity(files: HostFiles) -> dict[str, str]:
-    """IDs, kernel and operating system, as fields of HostSnapshot."""
+def identity(files: HostFiles) -> dict[str, object]:
+    """IDs, cgroups, kernel and operating system, as fields of HostSnapshot."""
     return {
         "machine_id": files.first(_MACHINE_ID),
         "system_uuid": files.first(_SYSTEM_UUID),
         "boot_id": files.first(("proc/sys/kernel/random/boot_id",)),
+        "cgroup_version": mounted_version(files),
         "kernel_version": platform.release(),
         "os_image": _os_image(files),
     }

@@ -78,6 +78,15 @@ async def test_available_memory_is_total_less_the_working_set(tmp_path, cgroup, 
     assert host.memory_available_bytes == MEM_TOTAL - used
 
 
+@pytest.mark.parametrize(
+    ("cgroup", "version"),
+    [(CGROUP_V1, 1), (CGROUP_V2, 2), (OF_A_CONTAINER, 2), ({}, 0)],
+    ids=["cgroup v1", "cgroup v2", "only the cgroup of a container", "no cgroup"],
+)
+async def test_the_version_of_cgroups_is_that_of_what_is_mounted(tmp_path, cgroup, version):
+    assert (await snapshot(tmp_path, TREE | cgroup)).cgroup_version == version
+
+
 async def test_default_routes_are_those_that_a_kubelet_sees(tmp_path):
     on_link = TREE["proc/net/route"] + "wg0\t00000000\t00000000\t0001\t0\n"  # as of a tunnel
     host = await snapshot(tmp_path, TREE | {"proc/net/route": on_link})

@@ -1,6 +1,8 @@
+import pytest
+
 from agent.core.conditions import conditions
-from agent.core.events import NodeEvent, event_object, reboot_events, schedulable_events, status_events
-from tests.fakes import START, facts
+from agent.core.events import NodeEvent, event_object, schedulable_events, start_events, status_events
+from tests.fakes import START, facts, host_snapshot
 
 
 def test_a_new_node_tells_its_pressure_conditions_but_not_ready():
@@ -19,9 +21,16 @@ def test_a_condition_that_flips_is_told_once():
 
 
 def test_another_boot_id_is_a_reboot_and_none_is_not():
-    assert reboot_events("n1", {"nodeInfo": {"bootID": "a"}}, "b")[0].type == "Warning"
-    assert reboot_events("n1", {"nodeInfo": {"bootID": "a"}}, "a") == []
-    assert reboot_events("n1", {}, "a") == []
+    host = host_snapshot(boot_id="b")
+    rebooted = NodeEvent("Rebooted", "Node n1 has been rebooted, boot id: b", "Warning")
+    assert start_events("n1", {"nodeInfo": {"bootID": "a"}}, host) == [rebooted]
+    assert start_events("n1", {"nodeInfo": {"bootID": "b"}}, host) == []
+    assert start_events("n1", {}, host) == []
+
+
+@pytest.mark.parametrize(("version", "told"), [(1, ["CgroupV1"]), (2, []), (0, [])])
+def test_a_machine_with_cgroup_v1_is_warned_of(version, told):
+    assert [event.reason for event in start_events("n1", {}, host_snapshot(cgroup_version=version))] == told
 
 
 def test_an_event_names_the_node_without_its_uid():

@@ -6,10 +6,10 @@ from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot
 
 
-def under(thresholds, at=0.0, before=NO_PRESSURE, reclaim=None, **host):
+def under(thresholds, at=0.0, before=NO_PRESSURE, reclaim=None, graces=None, **host):
     return pressure(
         before,
-        parse_thresholds(thresholds, minimum_reclaim=reclaim),
+        parse_thresholds(thresholds, minimum_reclaim=reclaim, grace_periods=graces),
         observe(host_snapshot(**host)),
         now_seconds=at,
         transition_seconds=300.0,
@@ -57,6 +57,23 @@ def test_what_was_short_must_recover_by_the_minimum_reclaim():
     well = under(hard, reclaim=reclaim, before=better, memory_available_bytes=GIB + 500 * 2**20, at=800)
     assert well.conditions == set()
     assert under(hard, reclaim=reclaim, memory_available_bytes=GIB + 400 * 2**20).conditions == set()
+
+
+@pytest.mark.parametrize(
+    ("short_until", "conditions"),
+    [(3599.0, set()), (3600.0, {"MemoryPressure"})],
+    ids=["within its grace period", "its grace period over"],
+)
+def test_a_soft_threshold_must_recover_by_the_minimum_reclaim_once_its_grace_period_is_over(short_until, conditions):
+    soft = {
+        "thresholds": {"memory.available": "1Gi"},
+        "graces": {"memory.available": "1h"},
+        "reclaim": {"memory.available": "500Mi"},
+    }
+    short = under(**soft, memory_available_bytes=0, at=0)
+    still_short = under(**soft, before=short, memory_available_bytes=0, at=short_until)
+    better = under(**soft, before=still_short, memory_available_bytes=GIB, at=short_until + 300)
+    assert better.conditions == conditions
 
 
 def test_a_soft_threshold_needs_a_grace_period_and_raises_the_condition_at_once():

@@ -92,9 +92,8 @@ def test_a_node_without_capacity_gets_it_at_once():
     assert reconcile_patch(bare, registered())["status"]["capacity"]["cpu"] == "4"
 
 
-def test_extended_resources_that_nobody_speaks_for_become_zero():
-    patch = reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), registered())
-    assert patch == {"status": {"capacity": {"example.com/gpu": "0"}, "allocatable": {"example.com/gpu": "0"}}}
+def test_extended_resources_that_somebody_put_on_the_node_stay():
+    assert reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), registered()) == {}
 
 
 def test_extended_resources_that_the_settings_name_do_not_flap():
@@ -115,6 +114,8 @@ def test_page_sizes_that_are_gone_are_removed_and_new_ones_added():
         (True, ("192.0.2.10",), "192.0.2.10"),
         (True, ("0.0.0.0",), None),
         (True, (), None),
+        (True, ("203.0.113.77",), None),
+        (True, ("192.0.2.10", "2001:db8::10"), "192.0.2.10,2001:db8::10"),
         (False, ("192.0.2.10",), None),
     ],
 )
@@ -133,6 +134,12 @@ def test_a_cloud_controller_is_told_the_given_address(external, node_ips, annota
 def test_a_stale_provided_ip_is_taken_off_at_run_time():
     node = {"metadata": {"annotations": {"alpha.kubernetes.io/provided-node-ip": "1.2.3.4", "mine": "kept"}}}
     assert with_own_metadata(node, facts())["metadata"]["annotations"] == {"mine": "kept"}
+
+
+def test_an_address_that_is_not_ours_leaves_the_provided_ip_as_it_was():
+    node = {"metadata": {"annotations": {"alpha.kubernetes.io/provided-node-ip": "1.2.3.4"}}}
+    config = Config(node_name="n1", node_ips=(ip_address("203.0.113.77"),))
+    assert with_own_metadata(node, facts(config=config))["metadata"]["annotations"] == node["metadata"]["annotations"]
 
 
 def test_without_attach_detach_the_annotation_goes():

@@ -55,10 +55,11 @@ async def test_a_node_that_is_there_is_reconciled_and_keeps_its_uid(registrar, n
     assert membership.uid == nodes.objects["n1"]["metadata"]["uid"]
 
 
-async def test_a_reboot_is_told(registrar, nodes, events):
-    await nodes.create({"metadata": {"name": "n1"}, "status": {"nodeInfo": {"bootID": "another"}}})
+async def test_a_start_tells_the_pressure_conditions_though_the_node_has_them(registrar, nodes, events):
+    known = [{"type": kind, "status": "False"} for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")]
+    await nodes.create({"metadata": {"name": "n1"}, "status": {"conditions": known}})
     await registrar.register()
-    assert events.reasons == ["Rebooted"]
+    assert events.reasons == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Rejected("wrong"), Forbidden("no")], ids=["away", "422", "403"])

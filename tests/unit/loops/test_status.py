@@ -139,3 +139,13 @@ async def test_an_address_that_is_not_ours_is_said_and_the_rest_is_reported(make
     assert "addresses" not in nodes.objects["n1"]["status"]
     assert nodes.objects["n1"]["status"]["capacity"]["cpu"] == "4"
     assert "Failed to set some node status fields" in [r.msg for r in caplog.records]
+
+
+@pytest.mark.parametrize("register_node", [True, False], ids=["registered", "not registered"])
+async def test_a_reboot_and_old_cgroups_are_told_once(make, clock, nodes, host, events, register_node):
+    await nodes.create({"metadata": {"name": "n1"}, "status": {"nodeInfo": {"bootID": "another"}}})
+    host.current = host_snapshot(cgroup_version=1)
+    async with running(*make(registration=Registration(register_node=register_node))):
+        await nodes.patch_status("n1", {"status": {"nodeInfo": {"bootID": "a third"}}})
+        await clock.advance(30)
+    assert [events.reasons.count(reason) for reason in ("CgroupV1", "Rebooted")] == [1, 1]
