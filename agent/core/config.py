@@ -201,6 +201,7 @@ class Config:
     node_ip_type: str = "InternalIP"  # or ExternalIP, for one whom other nodes cannot route to
     kubelet_version: str = KUBELET_VERSION
     container_runtime_version: str = ""
+    declared_features: tuple[str, ...] = ()  # what the gates let the Node declare, sorted as the API server wants it
     registration: Registration = Registration()
     heartbeat: Heartbeat = Heartbeat()
     resources: Resources = Resources()
