@@ -93,5 +93,6 @@ CASES = (
     Case("no registration in the config file", config={"registerNode": False}, by_hand=True),
     Case("Node made by hand and registered", by_hand=True, flags=["--node-labels=example.com/ignored=1"]),
     Case("no server", config={"enableServer": False}),
+    Case("identity from other files", flags=["--machine-id-file=/no,/etc/hostname", "--boot-id-file=/etc/hostname"]),
     Case("a feature switched off", flags=["--feature-gates=ExtendWebSocketsToKubelet=false"]),
 )

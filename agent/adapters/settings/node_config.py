@@ -49,6 +49,8 @@ def node_config(settings: Effective) -> Config:
         kubeconfig=flags.get("kubeconfig", ""),
         root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
         host_root=settings.fake["hostRoot"],
+        machine_id_files=_files(flags, "machine-id-file"),
+        boot_id_files=_files(flags, "boot-id-file"),
         node_ips=parse_node_ips(flags.get("node-ip", "")),
         node_ip_type=settings.fake["nodeIPType"],
         kubelet_version=_version(settings),
@@ -63,6 +65,10 @@ def node_config(settings: Effective) -> Config:
         shutdown=_shutdown(settings.kubelet),
         pods=_pods(settings),
     )
+
+
+def _files(flags: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(flags.get(name, FLAGS[name].default).split(","))
 
 
 def _version(settings: Effective) -> str:

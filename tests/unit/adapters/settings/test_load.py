@@ -54,7 +54,7 @@ def test_flags_about_the_node_find_their_place():
             "--register-with-taints=t=v:NoSchedule --provider-id=kind://x --cloud-provider=external --healthz-port 0 "
             "--enable-controller-attach-detach=0 --node-status-update-frequency=20s --node-status-report-frequency=1m "
             "--node-lease-duration-seconds=60 --healthz-bind-address=0.0.0.0 --root-dir=/data --kubeconfig /k "
-            "--host-root=/host --kubelet-version=v1.2.3"
+            "--host-root=/host --kubelet-version=v1.2.3 --machine-id-file=/a,/b --boot_id_file=/c"
         )
     )
     assert config.node_name == "n1"
@@ -70,6 +70,7 @@ def test_flags_about_the_node_find_their_place():
     assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
     assert (config.root_dir, config.kubeconfig, config.host_root) == ("/data", "/k", "/host")
     assert config.kubelet_version == "v1.2.3"
+    assert (config.machine_id_files, config.boot_id_files) == (("/a", "/b"), ("/c",))
 
 
 def test_flags_about_serving_find_their_place(tmp_path):
