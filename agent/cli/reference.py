@@ -30,7 +30,10 @@ _ABOUT = {
         "asked (`--kube-api-qps`), limits of the process itself, how the log is buffered, and cAdvisor's stores.\n"
         "Checked as kubelet checks them, and listed once at start."
     ),
-    REMOVED: "Taken with a warning that names the version; `--strict-flags` refuses them as kubelet does.",
+    REMOVED: (
+        "Taken with a warning that names the version; `--strict-flags` refuses them as kubelet does. None has an\n"
+        "effect but `--experimental-bootstrap-kubeconfig`, which means `--bootstrap-kubeconfig`."
+    ),
 }
 
 
