@@ -57,10 +57,13 @@ def show(context: typer.Context) -> None:
 
 @config.command(cls=KubeletCommand)
 def check(context: typer.Context) -> None:
-    """Say whether the daemon would start with kubelet's flags, and what in them has no effect."""
+    """Say whether settings, capacity and kubeconfig would let the daemon start here, and what has no effect."""
+    from agent.cli.check import check_here  # noqa: PLC0415  psutil, for this command alone
+
     settings = from_flags({name: value for name, value in context.obj.items() if name != "output"})
     node = node_config(settings)
     set_up_logging(settings)
+    finish(check_here(node))
     typer.echo(f"The settings of node {node.node_name} are valid.")
 
 

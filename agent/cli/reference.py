@@ -24,8 +24,16 @@ Every flag of kubelet {KUBELET_VERSION}, and a few of our own. Written by `pytho
 """
 _ABOUT = {
     OURS: "Fields marked † are of `FakeKubeletConfiguration`, a second document in the same file.",
-    ACCEPTED: "Containers, images and cgroups: checked as kubelet checks them, and listed once at start.",
-    REMOVED: "Taken with a warning that names the version; `--strict-flags` refuses them as kubelet does.",
+    ACCEPTED: (
+        "What containers, their images, volumes and cgroups would need, none of which are here. Beside those: static\n"
+        "pods from a URL (`--manifest-url`, `--http-check-frequency`), the lock file, how fast the API server is\n"
+        "asked (`--kube-api-qps`), limits of the process itself, how the log is buffered, and cAdvisor's stores.\n"
+        "Checked as kubelet checks them, and listed once at start."
+    ),
+    REMOVED: (
+        "Taken with a warning that names the version; `--strict-flags` refuses them as kubelet does. None has an\n"
+        "effect but `--experimental-bootstrap-kubeconfig`, which means `--bootstrap-kubeconfig`."
+    ),
 }
 
 

@@ -197,10 +197,13 @@ class Config:
     kubeconfig: str = ""  # "": the service account of the pod we run in
     root_dir: str = "/var/lib/kubelet"
     host_root: str = "/"  # where the host's root is mounted, for one who runs in a container
+    machine_id_files: tuple[str, ...] = ("/etc/machine-id", "/var/lib/dbus/machine-id")  # the first that can be read
+    boot_id_files: tuple[str, ...] = ("/proc/sys/kernel/random/boot_id",)
     node_ips: tuple[IPAddress, ...] = ()
     node_ip_type: str = "InternalIP"  # or ExternalIP, for one whom other nodes cannot route to
     kubelet_version: str = KUBELET_VERSION
     container_runtime_version: str = ""
+    declared_features: tuple[str, ...] = ()  # what the gates let the Node declare, sorted as the API server wants it
     registration: Registration = Registration()
     heartbeat: Heartbeat = Heartbeat()
     resources: Resources = Resources()

@@ -1,5 +1,7 @@
 """Eviction signals against thresholds: when is the node under pressure?"""
 
+import math
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +33,9 @@ DEFAULT_HARD = {
     "imagefs.available": "15%",
     "imagefs.inodesFree": "5%",
 }
+
+_DIGITS = "[0-9](?:_?[0-9])*"
+_NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?")
 
 
 class Observation(NamedTuple):
@@ -210,10 +215,13 @@ def _quantity(signal: str, text: str) -> Quantity:
 
 
 def _percent(signal: str, text: str) -> float:
-    try:
-        return float(text.removesuffix("%"))
-    except ValueError as error:
-        raise ConfigError(f"eviction threshold {signal}: {text} is not a percentage") from error
+    """Go's ParseFloat, but for NaN, which a kubelet takes and then computes nonsense with, and hexadecimals."""
+    number = text.rstrip("%")
+    percent = _float32(float(number)) if _NUMBER.fullmatch(number) else math.nan
+    if not math.isfinite(percent):
+        fault = "invalid syntax" if math.isnan(percent) else "value out of range"
+        raise ConfigError(f'eviction threshold {signal}: strconv.ParseFloat: parsing "{number}": {fault}')
+    return percent
 
 
 def _float32(number: float) -> float:

@@ -3,7 +3,8 @@
 import re
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_TERM = re.compile(r"(\d*)(?:\.(\d*))?([a-zµμ]+)")
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
+_FRACTION_DIGITS = 19  # Go drops those that its uint64 has no room for
 
 
 def parse_seconds(text: str) -> float:
@@ -12,24 +13,28 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_nanos(text: str) -> int:
-    """Read a Go duration exactly, as nanoseconds."""
+    """Read a Go duration exactly, as nanoseconds; ValueError as above, also for more than Go's 292 years."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return 0
-    total, position = 0, 0
-    while position < len(rest):
-        term = _TERM.match(rest, position)
-        if not term or not (term[1] or term[2]):
-            break
-        if term[3] not in _UNITS:
-            raise ValueError(f'time: unknown unit "{term[3]}" in duration "{text}"')
-        unit, fraction = _UNITS[term[3]], term[2] or ""
-        total += int(term[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
-        position = term.end()
-    if not rest or position < len(rest):
-        trailing = re.fullmatch(r"\d+(\.\d*)?|\.\d+", rest[position:])
-        raise ValueError(f'time: {"missing unit in" if trailing else "invalid"} duration "{text}"')
-    return sign * total
+    terms = [term for term in _TERM.finditer(rest) if term[0]]
+    total = sign * sum(_nanos(term, text) for term in terms)
+    if not terms or not -(2**63) <= total < 2**63:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return total
+
+
+def _nanos(term: re.Match[str], text: str) -> int:
+    whole, fraction, unit = term[1], (term[2] or "")[:_FRACTION_DIGITS], term[3]
+    if not (whole or fraction):
+        raise ValueError(f'time: invalid duration "{text}"')
+    if not unit:
+        raise ValueError(f'time: missing unit in duration "{text}"')
+    if unit not in _UNITS:
+        raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
+    # In floats, as Go: a third of an hour in many digits is 20 minutes.
+    part = int(int(fraction or 0) * (_UNITS[unit] / 10 ** len(fraction)))
+    return int(whole or 0) * _UNITS[unit] + part
 
 
 def format_seconds(seconds: float) -> str:

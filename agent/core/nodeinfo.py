@@ -3,14 +3,6 @@
 from agent.core.facts import Facts
 from agent.core.model import Object
 
-# kubelet v1.36 with default feature gates; the API server wants them sorted.
-_DECLARED_FEATURES = (
-    "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers",
-    "RestartAllContainersOnContainerExits",
-)
-
 
 def node_info(facts: Facts) -> Object:
     """The identity of the machine and of what runs on it."""
@@ -37,6 +29,6 @@ def daemon_endpoints(facts: Facts) -> Object:
     return {"daemonEndpoints": {"kubeletEndpoint": {"Port": facts.config.serving.port}}}
 
 
-def declared_features(_: Facts) -> Object:
-    """Node features that the scheduler matches pods against."""
-    return {"declaredFeatures": list(_DECLARED_FEATURES)}
+def declared_features(facts: Facts) -> Object:
+    """Node features that the scheduler matches pods against; without any, what is there stays, as in a kubelet."""
+    return {"declaredFeatures": list(facts.config.declared_features)} if facts.config.declared_features else {}

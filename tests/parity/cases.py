@@ -119,4 +119,6 @@ CASES = (
     ),
     Case("Node of an earlier start", restarted=True, flags=["--node-labels=example.com/rack=r1"]),
     Case("no server", config={"enableServer": False}),
+    Case("identity from other files", flags=["--machine-id-file=/no,/etc/hostname", "--boot-id-file=/etc/hostname"]),
+    Case("a feature switched off", flags=["--feature-gates=ExtendWebSocketsToKubelet=false"]),
 )

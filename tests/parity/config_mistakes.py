@@ -42,6 +42,8 @@ FLAGS = (
     Mistake("--eviction-hard=memory.available<-1Gi", "eviction threshold memory.available must be positive"),
     Mistake("--eviction-hard=memory.available<101%", "eviction percentage threshold memory.available must be <= 100%"),
     Mistake("--eviction-hard=memory.available<-1%", "eviction percentage threshold memory.available must be >= 0%"),
+    Mistake("--eviction-hard=memory.available<1__0%", 'strconv.ParseFloat: parsing "1__0": invalid syntax'),
+    Mistake("--eviction-hard=memory.available<1e40%", 'strconv.ParseFloat: parsing "1e40": value out of range'),
     Mistake("--eviction-soft=memory.available<1Gi", "grace period must be specified for the soft eviction threshold"),
     Mistake(
         "--eviction-soft=memory.available<1Gi --eviction-soft-grace-period=memory.available=-1s",
@@ -134,6 +136,7 @@ FLAGS = (
     Mistake("--qos-reserved=memory=200%", "percentage must be between 0 and 100"),
     Mistake("--qos-reserved=memory=all", "percentage expected, got 'all'"),
     Mistake("--qos-reserved=cpu=10%", '--qos-reserved value failed to parse: cannot reserve "cpu" resource'),
+    Mistake("--sync-frequency=3000000h", 'for "--sync-frequency" flag: time: invalid duration "3000000h"'),
     Mistake("--log-flush-frequency=-1s", 'logging.flushFrequency: Invalid value: "-1s": Must be greater than zero'),
 )
 
@@ -146,6 +149,9 @@ ODD_BUT_TAKEN = (
     "--eviction-hard=,,",
     "--eviction-hard=memory.available<0%",
     "--eviction-hard=memory.available<100%",
+    "--eviction-hard=memory.available<100.000001%",
+    "--eviction-hard=memory.available<25%%",
+    "--eviction-hard=memory.available<1_0%",
     "--kube-reserved=,cpu=1,",
     "--max-pods=0",
     "--node-status-max-images=-1",

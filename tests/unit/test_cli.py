@@ -60,6 +60,10 @@ def test_the_version_is_told_as_kubelet_does():
         (["--kubeconfig", "/k", "--eviction-hard", "memory.available"], "--eviction-hard"),
         (["--kubeconfig", "/k", "--port=0"], "port (--port) 0 must be between 1 and 65535"),
         (["config", "check", "--max-pods=-1"], "maxPods (--max-pods) -1 must not be a negative number"),
+        (["config", "check", "--reserved-cpus=9999"], "reserved-cpus: 9999 is not a subset of online-cpus"),
+        (["config", "check", "--kube-reserved=memory=9Pi"], 'Resource "memory" has a reservation of 9Pi but capacity'),
+        (["config", "check", "--kubeconfig=/no"], "cannot read --kubeconfig /no: No such file or directory"),
+        (["config", "check", "--kubeconfig=/no", "--bootstrap-kubeconfig=/b"], "cannot read --kubeconfig /b"),
         (["config", "show", "-o", "xml"], "-o must be yaml or json"),
         (["config", "show", "more"], "unexpected argument more"),
         (["demo", "--for", "30"], "missing unit in duration"),
@@ -75,7 +79,7 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(arguments, said):
 
 
 def test_check_says_what_has_no_effect_and_starts_nothing():
-    checked = fake_kubelet("config", "check", "--hostname-override=n1", "--cgroup-driver=systemd", "--kubeconfig=/no")
+    checked = fake_kubelet("config", "check", "--hostname-override=n1", "--cgroup-driver=systemd")
     assert (checked.returncode, checked.stdout) == (0, "The settings of node n1 are valid.\n")
     assert '"Flags are accepted and have no effect here" flags="--cgroup-driver"' in checked.stderr
 

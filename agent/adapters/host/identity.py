@@ -7,10 +7,10 @@ import psutil
 
 from agent.adapters.host.cgroup import mounted_version
 from agent.adapters.host.files import HostFiles
+from agent.core.config import Config
 
 # Go's names of what uname(2) calls the machine
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "loongarch64": "loong64"}
-_MACHINE_ID = ("etc/machine-id", "var/lib/dbus/machine-id")
 _SYSTEM_UUID = (
     "sys/class/dmi/id/product_uuid",
     "proc/device-tree/system-id",
@@ -29,12 +29,12 @@ def booted_at() -> datetime:
     return datetime.fromtimestamp(psutil.boot_time(), UTC)
 
 
-def identity(files: HostFiles) -> dict[str, object]:
+def identity(files: HostFiles, config: Config) -> dict[str, object]:
     """IDs, cgroups, kernel and operating system, as fields of HostSnapshot."""
     return {
-        "machine_id": files.first(_MACHINE_ID),
+        "machine_id": files.first(config.machine_id_files),
         "system_uuid": files.first(_SYSTEM_UUID),
-        "boot_id": files.first(("proc/sys/kernel/random/boot_id",)),
+        "boot_id": files.first(config.boot_id_files),
         "cgroup_version": mounted_version(files),
         "kernel_version": platform.release(),
         "os_image": _os_image(files),

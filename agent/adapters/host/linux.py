@@ -41,7 +41,7 @@ class LinuxHost:
         self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, tally=tally)
         self._slow = Probe(
             {
-                "identity": lambda: identity(files),
+                "identity": lambda: identity(files, config),
                 "hugepages": lambda: hugepages(files),
                 "pid limit": lambda: task_limit(files),
                 "network": self._network,

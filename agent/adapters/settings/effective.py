@@ -10,8 +10,8 @@ from agent.adapters.settings.kinds import DecodeError
 from agent.adapters.settings.pflag import parse
 from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.structs import Document, decode, fill, given_paths, merge_patch, printed, read, write
-from agent.adapters.settings.table import FLAGS
-from agent.adapters.settings.table.removed import IN_TREE_CLOUD_PROVIDERS
+from agent.adapters.settings.table import FLAGS, Flag
+from agent.adapters.settings.table.removed import IN_TREE_CLOUD_PROVIDERS, RENAMED
 from agent.adapters.settings.validation import start
 from agent.core.errors import ConfigError
 from agent.core.labels import check_labels
@@ -134,7 +134,7 @@ def _apply_flags(result: Effective, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         flag = FLAGS[name]
         if not flag.field:
-            result.flags[name] = value
+            result.flags[RENAMED.get(name, name)] = value
             continue
         target = result.fake if flag.field in FAKE.fields else result.kubelet
         added = read(target, flag.field) if flag.kind == "vmodule" else []  # the one list that a flag adds to
@@ -150,8 +150,7 @@ def _tell(result: Effective, given: Mapping[str, Any]) -> None:
     for flag in flags:
         if flag.removed:
             _refuse_if_strict(result, f"unknown flag: --{flag.name}")
-            note = {"flag": f"--{flag.name}", "removedIn": f"v{flag.removed}"}
-            result.notes.append(Note(-1, "Flag was removed from kubelet and has no effect", note))
+            result.notes.append(_removed(flag))
     _tell_cloud_provider(result)
     if idle := _names(flag for flag in flags if not flag.acts and not flag.removed):
         result.notes.append(Note(0, "Flags are accepted and have no effect here", {"flags": idle}))
@@ -159,6 +158,15 @@ def _tell(result: Effective, given: Mapping[str, Any]) -> None:
         result.notes.append(Note(2, "Fields are accepted and have no effect here", {"fields": " ".join(fields)}))
     if old := _names(flag for flag in flags if flag.is_deprecated):
         result.notes.append(Note(1, "Flags are deprecated by kubelet in favour of its config file", {"flags": old}))
+
+
+def _removed(flag: Flag) -> Note:
+    told = {"flag": f"--{flag.name}", "removedIn": f"v{flag.removed}"}
+    if flag.name in RENAMED:
+        return Note(
+            -1, "Flag was removed from kubelet and is taken for another", told | {"other": f"--{RENAMED[flag.name]}"}
+        )
+    return Note(-1, "Flag was removed from kubelet and has no effect", told)
 
 
 def _idle_fields(origins: Mapping[str, str]) -> list[str]:

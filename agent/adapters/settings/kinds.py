@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.core.goduration import format_seconds, parse_seconds
+from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.quantity import Quantity, QuantityError
 
 Json = Any
@@ -114,7 +114,7 @@ def _duration(value: Json, place: Place) -> str:
 def go_duration(text: str, place: Place) -> str:
     """A duration as Go prints it; unlike Go's own, the error names the field."""
     try:
-        return format_seconds(parse_seconds(text))
+        return format_nanos(parse_nanos(text))
     except ValueError as error:
         raise DecodeError(f"{error} in field {place.path}") from error
 

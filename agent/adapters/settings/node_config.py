@@ -6,6 +6,7 @@ from typing import Any
 
 from agent import __version__
 from agent.adapters.settings.effective import Effective
+from agent.adapters.settings.gates import Gates
 from agent.adapters.settings.table import FLAGS
 from agent.core.addresses import parse_node_ips
 from agent.core.capacity import parse_reserved
@@ -30,6 +31,15 @@ from agent.core.shutdown import GracePeriod, grace_periods
 
 _CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: rest/config.go, where nobody says how many
 
+# component-helpers v0.36: nodedeclaredfeatures/features, each declared while the gate of its name is on. Left out is
+# UserNamespacesHostNetworkSupport, which needs a container runtime that offers it.
+_DECLARABLE_FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
+
 
 def node_config(settings: Effective) -> Config:
     """One node's settings; a ConfigError says what no kubelet would start with."""
@@ -39,10 +49,13 @@ def node_config(settings: Effective) -> Config:
         kubeconfig=flags.get("kubeconfig", ""),
         root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
         host_root=settings.fake["hostRoot"],
+        machine_id_files=_files(flags, "machine-id-file"),
+        boot_id_files=_files(flags, "boot-id-file"),
         node_ips=parse_node_ips(flags.get("node-ip", "")),
         node_ip_type=settings.fake["nodeIPType"],
         kubelet_version=_version(settings),
         container_runtime_version=f"fake://{__version__}",
+        declared_features=_declared_features(settings.kubelet),
         registration=_registration(settings),
         heartbeat=_heartbeat(settings.kubelet),
         resources=_resources(settings),
@@ -54,10 +67,19 @@ def node_config(settings: Effective) -> Config:
     )
 
 
+def _files(flags: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(flags.get(name, FLAGS[name].default).split(","))
+
+
 def _version(settings: Effective) -> str:
     asked = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is told, as in a kubelet
     told = settings.fake["kubeletVersion"] or (asked if asked.startswith("v") else "")
     return told or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
+
+
+def _declared_features(kubelet: Mapping[str, Any]) -> tuple[str, ...]:
+    gates = Gates(kubelet["featureGates"])
+    return tuple(name for name in _DECLARABLE_FEATURES if gates.enabled(name))
 
 
 def _registration(settings: Effective) -> Registration:

@@ -10,7 +10,7 @@ from typing import Any
 from agent.adapters.settings.kinds import Json
 from agent.core.config import KUBELET_VERSION
 from agent.core.errors import ConfigError
-from agent.core.goduration import format_seconds, parse_seconds
+from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.labels import parse_taints
 from agent.core.quantity import Quantity, QuantityError
 from agent.klog import quoted
@@ -54,13 +54,13 @@ def _go_integer(text: str, base: int) -> int:
     """Go's base 0 takes 0x1f, 0o17, 0b1 and 017; Python's refuses the last."""
     if base == 0 and re.fullmatch(r"[+-]?0[0-7_]+", text):
         return int(text, 8)
-    if text != text.strip() or (base == 10 and "_" in text):
+    if not text.isascii() or text != text.strip() or (base == 10 and "_" in text):
         raise ValueError(text)
     return int(text, base)
 
 
 def _duration(text: str, _: Any) -> str:
-    return format_seconds(parse_seconds(text))
+    return format_nanos(parse_nanos(text))
 
 
 def _strings(text: str, before: list[str] | None) -> list[str]:
@@ -143,7 +143,7 @@ def _numa_node(text: str) -> Json:
             "the reserved memory has incorrect format, "
             f"expected numaNodeID:type=quantity[,type=quantity...], got {text}"
         )
-    if not re.fullmatch(r"[+-]?\d+", node):
+    if not re.fullmatch(r"[+-]?[0-9]+", node):
         raise ValueError(f"failed to convert the NUMA node ID, expected integer, got {node}")
     return {"numaNode": int(node), "limits": dict(_numa_limit(item) for item in limits.split(","))}
 

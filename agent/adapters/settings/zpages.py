@@ -1,6 +1,8 @@
 """The settings as a running daemon shows them to whoever may ask."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent.adapters.settings.defaults import without_file
@@ -10,9 +12,13 @@ from agent.adapters.settings.structs import Document, printed, read
 from agent.adapters.settings.table import FLAGS
 from agent.core.portrait import Setting
 
+_MASKED = "<masked>"  # kubelet's word, which it has for its log alone
+_SECRET_FLAGS = {"storage-driver-password"}
+_USER = re.compile(r"//[^/?#]*@")
+
 
 class Zpages(NamedTuple):
-    """What /configz and /flagz tell. No setting of a kubelet is a secret; those are in files of their own."""
+    """What /configz and /flagz tell, which may be open to strangers: without secrets, where a kubelet shows them."""
 
     configz: Document
     flagz: dict[str, str]
@@ -24,12 +30,23 @@ EMPTY = Zpages({}, {})
 
 def zpages(settings: Effective) -> Zpages:
     """Both pages of one start."""
-    return Zpages({"kubeletconfig": kubeletconfig(settings)}, _flagz(settings), tuple(_settings(settings)))
+    safe = _without_secrets(settings)
+    return Zpages({"kubeletconfig": kubeletconfig(safe)}, _flagz(safe), tuple(_settings(safe)))
 
 
 def kubeletconfig(settings: Effective) -> Document:
     """The effective KubeletConfiguration."""
     return {"kind": KUBELET_KIND, "apiVersion": KUBELET_API, **printed(KUBELET, settings.kubelet)}
+
+
+def _without_secrets(settings: Effective) -> Effective:
+    """What --manifest-url and its headers prove who we are with is masked, and the one password among the flags."""
+    kubelet = settings.kubelet | {
+        "staticPodURL": _USER.sub(f"//{_MASKED}@", settings.kubelet["staticPodURL"]),
+        "staticPodURLHeader": {name: [_MASKED] for name in settings.kubelet["staticPodURLHeader"]},
+    }
+    flags = {name: _MASKED if name in _SECRET_FLAGS else value for name, value in settings.flags.items()}
+    return replace(settings, kubelet=kubelet, flags=flags)
 
 
 def _flagz(settings: Effective) -> dict[str, str]:
@@ -48,11 +65,10 @@ def _flagz(settings: Effective) -> dict[str, str]:
 
 
 def _settings(settings: Effective) -> Iterator[Setting]:
-    """What the page shows; headers for --manifest-url may hold a secret."""
+    """What the page shows."""
     for path, origin in settings.origins.items():
         document = settings.fake if path in FAKE.fields else settings.kubelet
-        value = "<masked>" if path == "staticPodURLHeader" else _text(read(document, path))
-        yield Setting(path, value, origin)
+        yield Setting(path, _text(read(document, path)), origin)
     for name, given in settings.flags.items():
         yield Setting(f"--{name}", _text(given), "command line")
 
@@ -62,7 +78,13 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ",".join(f"{key}={item}" for key, item in sorted(value.items()))
+        return ",".join(_pair(key, item) for key, item in sorted(value.items()))
     if isinstance(value, list | tuple):
         return f"[{','.join(map(str, value))}]"
     return "" if value is None else str(value)
+
+
+def _pair(key: str, value: object) -> str:
+    if isinstance(value, list):  # of headers, which may be repeated
+        return ",".join(f"{key}:{item}" for item in value)
+    return f"{key}={_text(value)}"

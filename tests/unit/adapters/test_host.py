@@ -97,6 +97,13 @@ async def test_default_routes_are_those_that_a_kubelet_sees(tmp_path):
     )
 
 
+async def test_ids_are_in_the_first_of_the_given_files_that_can_be_read(tmp_path):
+    given = {"machine_id_files": ("/no", "/etc", "/my/id"), "boot_id_files": ("/my/boot", "/my/id")}
+    host = await snapshot(tmp_path, TREE | {"my/id": "mine\n", "my/boot": "booted\n"}, **given)
+    assert (host.machine_id, host.boot_id) == ("mine", "booted")
+    assert (await snapshot(tmp_path, TREE, machine_id_files=("/no",))).machine_id == ""
+
+
 async def test_without_dmi_the_system_uuid_is_the_machine_id(tmp_path):
     assert (await snapshot(tmp_path, TREE)).system_uuid == "m4chine"
     dmi = {"sys/class/dmi/id/product_uuid": "D-M-I\n"}

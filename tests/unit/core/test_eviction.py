@@ -130,6 +130,14 @@ def test_thresholds_are_amounts_or_percentages():
 
 
 @pytest.mark.parametrize(
+    ("text", "percent"),
+    [("+.5%", 0.5), ("5.%", 5.0), ("2.5e1%", 25.0), ("1_0%", 10.0), ("25%%", 25.0), ("100.000001%", 100.0)],
+)
+def test_a_percentage_is_written_as_go_reads_it(text, percent):
+    assert parse_thresholds({"memory.available": text}) == (Threshold("memory.available", Amount(percent=percent)),)
+
+
+@pytest.mark.parametrize(
     ("signal", "value", "message"),
     [
         ("disk.free", "1", "unsupported eviction signal disk.free"),
@@ -137,7 +145,14 @@ def test_thresholds_are_amounts_or_percentages():
         ("memory.available", "101%", "must be <= 100%: 101%"),
         ("memory.available", "0", "must be positive: 0"),
         ("memory.available", "lots", "eviction threshold memory.available: lots"),
-        ("memory.available", "x%", "x% is not a percentage"),
+        ("memory.available", "x%", 'parsing "x": invalid syntax'),
+        ("memory.available", "nan%", 'parsing "nan": invalid syntax'),
+        ("memory.available", "inf%", 'parsing "inf": invalid syntax'),
+        ("memory.available", "1__0%", 'parsing "1__0": invalid syntax'),
+        ("memory.available", "1_%", 'parsing "1_": invalid syntax'),
+        ("memory.available", " 10 %", 'parsing " 10 ": invalid syntax'),
+        ("memory.available", "٣%", "invalid syntax"),
+        ("memory.available", "1e40%", 'parsing "1e40": value out of range'),
     ],
 )
 def test_a_wrong_threshold_is_named(signal, value, message):

@@ -1,4 +1,4 @@
-"""The flags about containers, images and cgroups: checked as kubelet checks them, and of no effect here."""
+"""The flags that are checked as kubelet checks them, and of no effect here: most are about containers and images."""
 
 from agent.adapters.settings.table.row import ACCEPTED, Flag
 
@@ -80,7 +80,6 @@ _FLAGS_ONLY = (
 
 _DEPRECATED = (
     ("application-metrics-count-limit", "int64", "100"),
-    ("boot-id-file", "string", "/proc/sys/kernel/random/boot_id"),
     ("container-hints", "string", "/etc/cadvisor/container_hints.json"),
     ("containerd", "string", "/run/containerd/containerd.sock"),
     ("containerd-namespace", "string", "k8s.io"),
@@ -90,7 +89,6 @@ _DEPRECATED = (
     ("experimental-mounter-path", "string", ""),
     ("global-housekeeping-interval", "duration", "1m0s"),
     ("log-cadvisor-usage", "bool", ""),
-    ("machine-id-file", "string", "/etc/machine-id,/var/lib/dbus/machine-id"),
     ("maximum-dead-containers", "int32", "-1"),
     ("maximum-dead-containers-per-container", "int32", "1"),
     ("minimum-container-ttl-duration", "duration", ""),

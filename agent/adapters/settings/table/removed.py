@@ -3,14 +3,28 @@
 from agent.adapters.settings.table.row import REMOVED, Flag
 
 _VERSIONS = {
+    "1.10": (("require-kubeconfig", "bool"),),
+    "1.12": (("cadvisor-port", "int32"),),
     "1.15": (("allow-privileged", "bool"),),
+    "1.21": (("enable-cadvisor-json-endpoints", "bool"),),
+    "1.23": (("experimental-bootstrap-kubeconfig", "string"), ("seccomp-profile-root", "string")),
     "1.24": (
         ("cni-bin-dir", "string"),
         ("cni-cache-dir", "string"),
         ("cni-conf-dir", "string"),
+        ("docker", "string"),
         ("docker-endpoint", "string"),
+        ("docker-env-metadata-whitelist", "string"),
+        ("docker-only", "bool"),
+        ("docker-root", "string"),
+        ("docker-tls", "bool"),
+        ("docker-tls-ca", "string"),
+        ("docker-tls-cert", "string"),
+        ("docker-tls-key", "string"),
         ("dynamic-config-dir", "string"),
+        ("experimental-check-node-capabilities-before-mount", "bool"),
         ("experimental-dockershim-root-directory", "string"),
+        ("experimental-logging-sanitization", "bool"),
         ("image-pull-progress-deadline", "duration"),
         ("network-plugin", "string"),
         ("network-plugin-mtu", "int32"),
@@ -42,6 +56,9 @@ _VERSIONS = {
 }
 
 ROWS = tuple(Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags)
+
+RENAMED = {"experimental-bootstrap-kubeconfig": "bootstrap-kubeconfig"}
+"""Those whose work another flag does by now; without it the start line would not lead into the cluster."""
 
 IN_TREE_CLOUD_PROVIDERS = {
     "openstack": "1.26",

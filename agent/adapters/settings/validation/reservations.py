@@ -10,7 +10,7 @@ from agent.klog import quoted
 
 _SYSTEM = ("system-reserved", "system-reserved-compressible")
 _KUBE = ("kube-reserved", "kube-reserved-compressible")
-_CPU_SET = re.compile(r"\d+(?:-\d+)?")
+_CPU_SET = re.compile(r"[0-9]+(?:-[0-9]+)?")
 _USER_NAMESPACE_IDS = 65536
 
 

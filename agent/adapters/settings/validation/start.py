@@ -75,7 +75,7 @@ def _quality(document: Document) -> Faults:
         wrong = f"{refused} failed to parse percentage {quoted(text)} for {quoted(name)} resource"
         if name != "memory":
             yield f"{refused} cannot reserve {quoted(name)} resource"
-        elif not re.fullmatch(r"[+-]?\d+%", text):
+        elif not re.fullmatch(r"[+-]?[0-9]+%", text):
             yield f"{wrong}: percentage expected, got '{text}'"
         elif not 0 <= int(text[:-1]) <= 100:
             yield f"{wrong}: percentage must be between 0 and 100"

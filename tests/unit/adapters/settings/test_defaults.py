@@ -32,6 +32,7 @@ def kubelet(tmp_path):
         ("logging: {flushFrequency: 0s}", "logging.flushFrequency", "5s"),
         ("logging: {flushFrequency: 1000000000}", "logging.flushFrequency", 1000000000),
         ("podPidsLimit: -7", "podPidsLimit", -1),
+        ("syncFrequency: 8760h0m0.000000001s", "syncFrequency", "8760h0m0.000000001s"),
         ("nodeStatusUpdateFrequency: 20s", "nodeStatusReportFrequency", "20s"),
         ("nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m", "nodeStatusReportFrequency", "1m0s"),
         ("maxParallelImagePulls: 2", "serializeImagePulls", False),

@@ -140,6 +140,14 @@ def test_what_does_nothing_here_is_told_once(config):
         ("--register-schedulable", "v1.34"),
         ("--container-runtime=remote", "v1.27"),
         ("--allow-privileged=true", "v1.15"),
+        ("--require-kubeconfig", "v1.10"),
+        ("--cadvisor-port=0", "v1.12"),
+        ("--enable-cadvisor-json-endpoints=true", "v1.21"),
+        ("--seccomp-profile-root=/s", "v1.23"),
+        ("--experimental-bootstrap-kubeconfig=/b", "v1.23"),
+        ("--docker=unix:///var/run/docker.sock", "v1.24"),
+        ("--docker_root=/d", "v1.24"),
+        ("--docker-tls", "v1.24"),
         ("--cloud-provider=aws", "v1.27"),
     ],
 )
@@ -148,6 +156,12 @@ def test_what_kubelet_removed_is_a_warning_with_the_version_unless_strict(flag, 
     assert note.fields["removedIn"] == version
     with pytest.raises(ConfigError, match="failed to parse kubelet flag: "):
         effective([flag, "--strict-flags"])
+
+
+def test_the_old_name_of_the_bootstrap_kubeconfig_still_means_it():
+    old, new = "--experimental-bootstrap-kubeconfig=/old", "--bootstrap-kubeconfig=/new"
+    assert load([old]).certificates.bootstrap_kubeconfig == "/old"
+    assert load([old, new]).certificates.bootstrap_kubeconfig == "/new"
 
 
 def test_relative_paths_are_relative_to_the_file(config, tmp_path):

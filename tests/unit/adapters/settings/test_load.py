@@ -10,21 +10,41 @@ from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity
 
+FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
+
 
 def test_without_flags_everything_is_the_default():
     config = load(["--hostname-override=n1"])
-    versions = {
+    about_us = {
         "kubelet_version": f"v1.36.3+fake-kubelet.{__version__}",
         "container_runtime_version": f"fake://{__version__}",
+        "declared_features": FEATURES,
     }
     made_here = Certificates(  # as in a kubelet, which makes them there
         serving_certificate="/var/lib/kubelet/pki/kubelet.crt", serving_key="/var/lib/kubelet/pki/kubelet.key"
     )
-    assert config == Config(node_name="n1", certificates=made_here, **versions)
+    assert config == Config(node_name="n1", certificates=made_here, **about_us)
 
 
 def test_the_version_that_is_told_can_be_set_as_in_a_kubelet():
     assert load(["--hostname-override=n1", "--version=v1.36.3-x"]).kubelet_version == "v1.36.3-x"
+
+
+@pytest.mark.parametrize(
+    ("gates", "declared"),
+    [
+        ("ExtendWebSocketsToKubelet=false", FEATURES[1:]),
+        (f"NodeDeclaredFeatures=false,{'=false,'.join(FEATURES)}=false", ()),
+        ("UserNamespacesHostNetworkSupport=true", FEATURES),  # the container runtime has to offer it, too
+    ],
+)
+def test_a_feature_is_declared_while_its_gate_is_on(gates, declared):
+    assert load(["--hostname-override=n1", f"--feature-gates={gates}"]).declared_features == declared
 
 
 def test_flags_about_the_node_find_their_place():
@@ -34,7 +54,7 @@ def test_flags_about_the_node_find_their_place():
             "--register-with-taints=t=v:NoSchedule --provider-id=kind://x --cloud-provider=external --healthz-port 0 "
             "--enable-controller-attach-detach=0 --node-status-update-frequency=20s --node-status-report-frequency=1m "
             "--node-lease-duration-seconds=60 --healthz-bind-address=0.0.0.0 --root-dir=/data --kubeconfig /k "
-            "--host-root=/host --kubelet-version=v1.2.3"
+            "--host-root=/host --kubelet-version=v1.2.3 --machine-id-file=/a,/b --boot_id_file=/c"
         )
     )
     assert config.node_name == "n1"
@@ -50,6 +70,7 @@ def test_flags_about_the_node_find_their_place():
     assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
     assert (config.root_dir, config.kubeconfig, config.host_root) == ("/data", "/k", "/host")
     assert config.kubelet_version == "v1.2.3"
+    assert (config.machine_id_files, config.boot_id_files) == (("/a", "/b"), ("/c",))
 
 
 def test_flags_about_serving_find_their_place(tmp_path):

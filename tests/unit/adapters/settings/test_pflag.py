@@ -36,6 +36,7 @@ from agent.core.errors import ConfigError
         (["--feature-gates=A=true,B=0"], {"feature-gates": {"A": True, "B": False}}),
         (["--manifest-url-header=a:1,a:2"], {"manifest-url-header": {"a": ["1", "2"]}}),
         (["--sync-frequency=90s"], {"sync-frequency": "1m30s"}),
+        (["--sync-frequency=8760h0m0.000000001s"], {"sync-frequency": "8760h0m0.000000001s"}),
         (["--address="], {"address": None}),
         (["--log-json-info-buffer-size=1024Ki"], {"log-json-info-buffer-size": "1Mi"}),
         (["--version"], {"version": "true"}),
@@ -57,6 +58,12 @@ def test_two_dashes_end_the_flags():
 
 def test_an_optional_value_is_not_taken_from_the_next_word():
     assert parse(["--register-node", "false"], FLAGS).words == ["false"]
+
+
+@pytest.mark.parametrize("flag", ["--max-pods=٣", "--v=٣", "--reserved-memory=٣:memory=1Gi", "--sync-frequency=٣s"])
+def test_a_digit_is_one_of_ten(flag):
+    with pytest.raises(ConfigError, match="invalid argument"):
+        parse([flag], FLAGS)
 
 
 def test_a_mistake_is_told_with_the_flag_and_what_was_given():

@@ -18,3 +18,35 @@ def test_flagz_shows_flags_as_given_or_their_defaults_whatever_a_file_says(tmp_p
     assert told["register-node"] == "true"
     assert told["config"] == str(file)
     assert "on-node-deleted" not in told  # no flag of a kubelet's
+
+
+def test_what_may_be_open_to_strangers_tells_no_secret_that_a_flag_or_file_holds(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        "staticPodURL: https://me:s3cret@example.com/pods\nstaticPodURLHeader: {Authorization: [Bearer s3cret]}\n"
+    )
+    flags = [
+        "--manifest-url=https://me:s3cret@example.com/pods?a=b@c",
+        "--manifest-url-header=X-Token:s3cret,X-Token:s3cret,Authorization:s3cret",
+        "--storage-driver-password=s3cret",
+    ]
+    for given in ([f"--config={file}"], flags):
+        assert "s3cret" not in str(zpages(effective(given)))
+    told = zpages(effective(flags))
+    assert told.flagz["manifest-url"] == "https://<masked>@example.com/pods?a=b@c"
+    assert told.flagz["manifest-url-header"] == "Authorization:<masked>,X-Token:<masked>"
+    assert told.configz["kubeletconfig"]["staticPodURLHeader"] == {
+        "Authorization": ["<masked>"],
+        "X-Token": ["<masked>"],
+    }
+
+
+def test_the_settings_themselves_keep_their_secrets():
+    settings = effective(["--manifest-url-header=Authorization:s3cret"])
+    zpages(settings)
+    assert settings.kubelet["staticPodURLHeader"] == {"Authorization": ["s3cret"]}
+
+
+def test_feature_gates_are_told_as_pflag_prints_them():
+    assert zpages(effective(["--feature-gates=NodeSwap=true"])).flagz["feature-gates"] == "NodeSwap=true"
