@@ -189,7 +189,8 @@ class Listener:
                 ssl_shutdown_timeout=_PARTING_SECONDS if context else None,
             )
             guest.send_away = transport.abort
-        except OSError as error:  # garbage, no common version or cipher, no certificate yet, or silence
+        except Exception as error:
+            # Garbage, no common version or cipher, no certificate yet, silence: whatever it is, it costs nobody else.
             log.log(V4, "TLS handshake error", {"address": guest.address, "err": error})
             self._on_lost(handler)
         except asyncio.CancelledError:  # sent away; asyncio has closed it
