@@ -25,14 +25,22 @@ class Door:
     def __init__(self, tls=None):
         self.tls, self.clock, self.may_answer = tls, FakeClock(), asyncio.Event()
         self.may_answer.set()
-        self.writers = []
+        self.ended, self.writers = 0, []
         self.socket = listen("127.0.0.1", 0, flag="--port")
         self.port = self.socket.getsockname()[1]
         self.listener = Listener(self.socket, self._answer, clock=self.clock, tls=tls and (lambda: tls))
 
-    async def _answer(self, _):
+    async def _answer(self, request):
         await self.may_answer.wait()
-        return web.Response(text="here")
+        if request.path != "/endless":
+            return web.Response(text="here")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(bytes(64 * 1024))
+        finally:
+            self.ended += 1
 
     async def come(self, said=b"", source="127.0.0.1", tls=None):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=tls)
@@ -42,9 +50,10 @@ class Door:
         return reader, writer
 
     async def close(self):
-        await self.listener.close()
         for writer in self.writers:
-            writer.close()
+            writer.transport.abort()
+        await asyncio.sleep(0.05)
+        await self.listener.close()
 
 
 @pytest.fixture
@@ -153,6 +162,45 @@ async def test_who_is_being_answered_is_not_sent_away(door):
     door.listener.dismiss()
     door.may_answer.set()
     assert "here" in await head(reader)
+
+
+ENDLESS = REQUEST.replace(b"/ ", b"/endless ", 1)
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def either(request):
+    """A door, and what a client needs to come through it."""
+    if request.param == "plain":
+        return request.getfixturevalue("door"), {}
+    return request.getfixturevalue("tls_door"), {"tls": client_context()}
+
+
+async def test_who_does_not_take_the_answer_is_sent_away(either):
+    door, options = either
+    await door.come(ENDLESS, **options)
+    await door.clock.advance(80)
+    assert door.ended == 0
+    await door.clock.advance(20)
+    assert door.ended == 1
+
+
+async def test_who_takes_it_slowly_is_not(either):
+    door, options = either
+    reader, _ = await door.come(ENDLESS, **options)
+    for _ in range(2):
+        await door.clock.advance(80)
+        for _ in range(200):  # more than the kernel keeps for both
+            await reader.readexactly(64 * 1024)
+    assert door.ended == 0
+
+
+async def test_who_does_not_take_the_answer_gives_way_to_who_comes(door, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 2)
+    for _ in range(2):
+        await door.come(ENDLESS)
+    reader, _ = await door.come(REQUEST)
+    assert "here" in await head(reader)
+    assert door.ended == 1
 
 
 async def test_a_crowd_from_one_address_keeps_nobody_else_out(door, monkeypatch):
