@@ -1,11 +1,16 @@
 """What a container would have logged, if it ran: its life on this node, in a line for each turn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agent.core.model import Object
 from agent.core.pods.parts import container_statuses
+
+_FAILED_PULLS = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
 
 
 class Line(NamedTuple):
@@ -22,39 +27,58 @@ class LogOptions(NamedTuple):
     since: datetime | None = None
     limit_bytes: int | None = None
     timestamps: bool = False
+    previous: bool = False  # those of the container's life before this one
 
 
-def waiting_reason(pod: Object, container: str) -> str:
-    """Why a container has not been started; empty if it has."""
-    state = (_status(pod, container) or {}).get("state") or {}
-    if "running" in state or "terminated" in state:
-        return ""
-    return (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+class NoLog(Exception):
+    """Why there is no log, in a kubelet's words."""
 
 
 def container_log(pod: Object, container: str, options: LogOptions) -> bytes:
-    """The lines that are wanted, oldest first."""
-    lines = [line for line in _story(pod, container) if options.since is None or line.at >= options.since]
+    """The lines that are wanted, oldest first; NoLog if the container has written none yet."""
+    state = _told_state(pod, container, previous=options.previous)
+    image = (_status(pod, container) or {}).get("image") or "its image"
+    lines = [line for line in _story(state, container, image) if options.since is None or line.at >= options.since]
     if options.tail_lines is not None:
         lines = lines[len(lines) - min(options.tail_lines, len(lines)) :]
     text = "".join(f"{_stamp(line.at)} {line.text}\n" if options.timestamps else f"{line.text}\n" for line in lines)
     return text.encode()[: options.limit_bytes]
 
 
-def _story(pod: Object, container: str) -> Iterator[Line]:
-    status = _status(pod, container) or {}
-    image = status.get("image") or "its image"
-    for state in _states(status):
-        if running := state.get("running") or state.get("terminated"):
-            told = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
-            yield Line(_time(running["startedAt"]), told)
-        if ended := state.get("terminated"):
-            told = f"fake-kubelet: container {container} ended with exit code {ended['exitCode']}"
-            yield Line(_time(ended["finishedAt"]), f"{told} ({ended.get('reason') or 'no reason'})")
+def _told_state(pod: Object, container: str, *, previous: bool) -> Object:
+    """The life whose log is meant. kubelet v1.36: validateContainerLogStatus"""
+    where, status = f'container "{container}" in pod "{pod["metadata"]["name"]}"', _status(pod, container)
+    if status is None:
+        raise NoLog(f"{where} is not available")
+    state, last = status.get("state") or {}, status.get("lastState") or {}
+    if previous:
+        if not _has_identity(last):
+            raise NoLog(f"previous terminated {where} not found")
+        return last
+    if "running" in state or _has_identity(state):
+        return state
+    if _has_identity(last):
+        return last
+    if "terminated" in state or "terminated" in last:
+        raise NoLog(f"{where} is terminated")
+    if "waiting" in state:
+        reason = state["waiting"].get("reason", "")
+        raise NoLog(f"{where} is waiting to start: {_FAILED_PULLS.get(reason, reason)}")
+    raise NoLog(f"{where} is waiting to start - no logs yet")
 
 
-def _states(status: Object) -> Sequence[Object]:
-    return [status.get(name) or {} for name in ("lastState", "state")]
+def _has_identity(state: Object) -> bool:
+    """Whether a container ended that has run at all."""
+    return bool((state.get("terminated") or {}).get("containerID"))
+
+
+def _story(state: Object, container: str, image: str) -> Iterator[Line]:
+    life = state.get("running") or state["terminated"]
+    told = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
+    yield Line(_time(life.get("startedAt")), told)
+    if ended := state.get("terminated"):
+        told = f"fake-kubelet: container {container} ended with exit code {ended['exitCode']}"
+        yield Line(_time(ended.get("finishedAt")), f"{told} ({ended.get('reason') or 'no reason'})")
 
 
 def _status(pod: Object, container: str) -> Object | None:

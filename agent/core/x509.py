@@ -76,11 +76,17 @@ def _items(data: bytes) -> Iterator[_Item]:
         position += length
 
 
+def _first(data: bytes) -> _Item:
+    for item in _items(data):
+        return item
+    raise ValueError("a part of it is empty")
+
+
 def read_certificate(der: bytes) -> Certificate:
     """One certificate; a ValueError if it is broken."""
     try:
         (outer,) = _items(der)
-        fields = [item for item in _items(next(_items(outer.content)).content) if item.tag != _VERSION]
+        fields = [item for item in _items(_first(outer.content).content) if item.tag != _VERSION]
         # RFC 5280: serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo, then what is optional
         _, _, _, validity, subject, public_key, *rest = fields
         not_before, not_after = (_time(item) for item in _items(validity.content))
@@ -95,7 +101,7 @@ def read_certificate(der: bytes) -> Certificate:
             not_after=not_after,
             public_key=public_key.whole,
         )
-    except (IndexError, StopIteration, ValueError) as error:
+    except (IndexError, ValueError) as error:
         raise ValueError(f"a certificate makes no sense: {error}") from error
 
 
@@ -109,10 +115,10 @@ def _attributes(name: _Item, object_id: bytes) -> Iterator[str]:
 
 def _alternative_names(rest: list[_Item]) -> Iterator[_Item]:
     for extensions in (item for item in rest if item.tag == _EXTENSIONS):
-        for extension in _items(next(_items(extensions.content)).content):
+        for extension in _items(_first(extensions.content).content):
             parts = list(_items(extension.content))
             if parts[0].content == _ALTERNATIVE_NAMES:
-                yield from _items(next(_items(parts[-1].content)).content)
+                yield from _items(_first(parts[-1].content).content)
 
 
 def _time(item: _Item) -> datetime:

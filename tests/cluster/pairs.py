@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 _PEM = serialization.Encoding.PEM
 
@@ -55,10 +55,12 @@ def client_pair(
     begin: datetime | None = None,
     end: datetime | None = None,
     usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.CLIENT_AUTH,
+    alternative_names: bytes | None = None,
 ) -> Pair:
-    """What somebody shows to a server."""
-    subject = _subject(name, organization)
-    return _signed(subject, by, is_authority=False, usage=usage, begin=begin or _ago(), end=end or _later())
+    """What somebody shows to a server; its alternative names are DER, good or not."""
+    subject, names = _subject(name, organization), alternative_names
+    life = {"begin": begin or _ago(), "end": end or _later()}
+    return _signed(subject, by, is_authority=False, usage=usage, alternative_names=names, **life)
 
 
 def _subject(name: str, organization: str = "") -> x509.Name:
@@ -74,6 +76,7 @@ def _signed(
     usage: x509.ObjectIdentifier | None,
     begin: datetime,
     end: datetime,
+    alternative_names: bytes | None = None,
 ) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = by.certificate.subject if by else subject
@@ -81,6 +84,9 @@ def _signed(
     builder = builder.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     if usage:
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    if alternative_names is not None:
+        names = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, alternative_names)
+        builder = builder.add_extension(names, critical=False)
     return Pair(builder.sign(by.key if by else key, hashes.SHA256()), key)
 
 

@@ -7,22 +7,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 from tests.join.machine import Machine
+from tests.server.identities import accounts
 
 RBAC = Path(__file__).parents[2] / "config" / "rbac" / "rbac.yaml"
 DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
 USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
-DEREGISTER = "fake-kubelet-deregister"
+DEREGISTER, DELEGATOR = "fake-kubelet-deregister", "fake-kubelet-auth-delegator"
 
 
 def granted(*, deregister):
     """Each right as (API group, resource, namespace, verb)."""
     roles = [document for document in DOCUMENTS if document["kind"] in {"ClusterRole", "Role"}]
+    return rights(role for role in roles if (role["metadata"]["name"] == DEREGISTER) == deregister)
+
+
+def rights(roles):
     return {
         (group, resource, role["metadata"].get("namespace", ""), verb)
         for role in roles
-        if (role["metadata"]["name"] == DEREGISTER) == deregister
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -32,13 +37,13 @@ def granted(*, deregister):
 
 def used(machine):
     """The same, from the audit log."""
-    rights = set()
+    found = set()
     for request in machine.requests():
         about = request["objectRef"]
         resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
         namespace = about.get("namespace", "") if resource == "leases" else ""  # the others are granted everywhere
-        rights.add((about.get("apiGroup", ""), resource, namespace, request["verb"]))
-    return rights
+        found.add((about.get("apiGroup", ""), resource, namespace, request["verb"]))
+    return found
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def machine(control_plane, node_name, tmp_path):
     for process in made.processes:
         process.stop()
     control_plane.kubectl("delete", "-f", str(RBAC), "--wait=false")
-    control_plane.kubectl("delete", "clusterrolebinding", DEREGISTER, "--ignore-not-found")
+    control_plane.kubectl("delete", "clusterrolebinding", DEREGISTER, DELEGATOR, "--ignore-not-found")
 
 
 def start(machine, *flags):
@@ -67,6 +72,12 @@ def start(machine, *flags):
         *machine.apart,
     )
     return machine.run([*common, *flags])
+
+
+def bind(machine, name, role):
+    """As rbac.yaml says."""
+    account = "--serviceaccount=fake-kubelet:fake-kubelet"
+    machine.plane.kubectl("create", "clusterrolebinding", name, f"--clusterrole={role}", account)
 
 
 def repeat_an_event(machine):
@@ -117,13 +128,7 @@ def test_every_rule_is_needed_and_none_is_missing(machine):
 
 
 def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
-    machine.plane.kubectl(
-        "create",
-        "clusterrolebinding",
-        DEREGISTER,
-        f"--clusterrole={DEREGISTER}",
-        "--serviceaccount=fake-kubelet:fake-kubelet",
-    )
+    bind(machine, DEREGISTER, DEREGISTER)
     process = start(machine, "--deregister")
     machine.wait_until_ready()
     eventually(lambda: machine.plane.get("lease", machine.name, "kube-node-lease"), within=15)
@@ -131,3 +136,23 @@ def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
     deletions = {(group, resource, "", verb) for group, resource, _, verb in used(machine) if verb == "delete"}
     assert deletions == granted(deregister=True)
     assert machine.refusals() == []
+
+
+def test_the_right_to_ask_about_callers_is_needed_where_they_are_reviewed(machine):
+    """With --config, where tokens and rights are reviewed unless it says otherwise."""
+    config, port = machine.folder / "config.yaml", free_ports(1)[0]
+    config.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    scraper = next(who for who in accounts(machine.plane) if who.name == "account metrics")
+    start(machine, f"--config={config}", f"--port={port}")
+    machine.wait_until_ready()
+
+    def scraped():
+        return scraper.ask(port, "GET", "/metrics").status
+
+    eventually(lambda: scraped() == 401, within=20)
+    reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+    assert {path.partition("?")[0] for _, path in machine.refusals()} == {reviews}
+    bind(machine, DELEGATOR, "system:auth-delegator")
+    eventually(lambda: scraped() == 200, within=20)
+    asked = {right for right in used(machine) if right[1].endswith("reviews")}
+    assert asked == rights([machine.plane.get("clusterrole", "system:auth-delegator")])

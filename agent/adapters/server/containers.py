@@ -1,19 +1,22 @@
 """Endpoints about containers, of which none runs here: what is asked is checked as by a kubelet, then said so."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from aiohttp import hdrs, web
 
 from agent.adapters.server.replies import plain
-from agent.core.gonumber import parse_uint
+from agent.core.gonumber import parse_int, parse_uint
 from agent.core.model import Object
-from agent.core.story import LogOptions, container_log, waiting_reason
+from agent.core.story import LogOptions, NoLog, container_log
 from agent.klog import quoted
 from agent.ports import Clock
 
 _NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 _STREAMS = ("input", "output", "error")
+_LONGEST_SECONDS = 50 * 365 * 86400  # before any container
+_RFC3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 _PLURALS = ("containers", "initContainers", "ephemeralContainers")
 
 Parameters = Mapping[str, str]
@@ -37,10 +40,10 @@ class ContainerEndpoints:
             return plain(f"pod {quoted(name)} does not exist", status=404)
         if container not in _containers(pod):
             return plain(f"container {quoted(container)} not found in pod {quoted(name)}", status=404)
-        if reason := waiting_reason(pod, container):
-            where = f"container {quoted(container)} in pod {quoted(name)}"
-            return plain(f"{where} is waiting to start: {reason}", status=400)
-        return plain(container_log(pod, container, options).decode())
+        try:
+            return plain(container_log(pod, container, options).decode(errors="ignore"))
+        except NoLog as reason:
+            return plain(str(reason), status=400)
 
     async def attach(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
         """The streams of a container; exec asks for the same."""
@@ -109,9 +112,10 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
         del asked["tailLines"]
     try:
         lines, seconds, most = (
-            int(asked[name]) if name in asked else None for name in ("tailLines", "sinceSeconds", "limitBytes")
+            parse_int(asked[name], bits=64) if name in asked else None
+            for name in ("tailLines", "sinceSeconds", "limitBytes")
         )
-        since = datetime.fromisoformat(asked["sinceTime"]) if "sinceTime" in asked else None
+        since = _time(asked["sinceTime"]) if "sinceTime" in asked else None
     except ValueError as error:
         raise _Refused(400, "Unable to decode query.") from error
     stream = asked.get("stream", "All")
@@ -123,8 +127,21 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
     ):
         raise _Refused(422, "Invalid request.")
     if seconds is not None:
-        since = now - timedelta(seconds=seconds)
-    return LogOptions(lines, since, most, asked.get("timestamps", "false") not in {"false", "0"})
+        since = now - timedelta(seconds=min(seconds, _LONGEST_SECONDS))
+    return LogOptions(lines, since, most, _is_set(asked, "timestamps"), _is_set(asked, "previous"))
+
+
+def _time(text: str) -> datetime:
+    """An instant as RFC 3339 writes it, and no other form of ISO 8601; nothing, or `null`, is the beginning of time."""
+    if text in {"", "null"}:
+        return datetime.min.replace(tzinfo=UTC)
+    if not _RFC3339.fullmatch(text):
+        raise ValueError(f"{quoted(text)} is no time")
+    return datetime.fromisoformat(text)
+
+
+def _is_set(asked: Mapping[str, str], name: str) -> bool:
+    return asked.get(name, "0").lower() not in {"0", "false"}
 
 
 def _ports_refused(request: web.BaseRequest) -> str:

@@ -1,4 +1,4 @@
-"""One port and the connections on it: never too many of them, and none that is silent for too long."""
+"""One port and the connections on it: never too many of them, and none that is idle for too long."""
 
 import asyncio
 import gc
@@ -24,9 +24,10 @@ log = logging.getLogger(__name__)
 _MOST_CONNECTIONS = 128  # each costs up to 100 KiB during its handshake
 _HANDSHAKE_SECONDS = 10.0
 _FIRST_REQUEST_SECONDS = 20.0  # as long may a client take to say what it wants
-_IDLE_SECONDS = 90.0  # between two requests, as kubelet
+_IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with an answer that nobody takes
 _LOOK_SECONDS = 5.0
 _MOST_HEADERS, _LONGEST_LINE = 64, 16 * 1024
+_MOST_WAITING_BYTES = 64 * 1024  # for a client to take them; over TLS asyncio would keep eight times as much
 _LINGER_SECONDS = 2.0  # for the rest of a body that nobody reads
 _BREATH_SECONDS = 0.5  # when there are no file descriptors left
 _PARTING_SECONDS = 1.0
@@ -38,23 +39,43 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class _Guest:
     """One connection, from the moment it was accepted."""
 
-    __slots__ = ("address", "has_spoken", "send_away", "silent_since")
+    __slots__ = ("address", "deaf_since", "has_spoken", "send_away", "silent_since")
 
     def __init__(self, address: str, now: float) -> None:
         self.address = address
         self.silent_since = now  # infinity while it is being answered
+        self.deaf_since = math.inf  # since when it has not taken what we have for it
         self.has_spoken = False
         self.send_away: Callable[[], object] = lambda: None
 
+    @property
+    def idle_since(self) -> float:
+        """Since when it has done nothing; infinity if it is busy."""
+        return min(self.silent_since, self.deaf_since)
+
     def is_overdue(self, now: float) -> bool:
-        """Whether it has been silent for too long."""
-        return now - self.silent_since > (_IDLE_SECONDS if self.has_spoken else _FIRST_REQUEST_SECONDS)
+        """Whether it has done nothing for too long."""
+        return now - self.idle_since > (_IDLE_SECONDS if self.has_spoken else _FIRST_REQUEST_SECONDS)
 
 
 class _Connection(RequestHandler):
     """aiohttp's side of a connection, with a kubelet's answer to what is no HTTP, and no traceback for it."""
 
-    __slots__ = ()
+    __slots__ = ("on_pace",)
+
+    def __init__(self, *arguments: Any, on_pace: Callable[[RequestHandler], None], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.on_pace = on_pace
+
+    def pause_writing(self) -> None:
+        """The client does not keep up with us."""
+        super().pause_writing()
+        self.on_pace(self)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        self.on_pace(self)
 
     def handle_error(
         self,
@@ -97,7 +118,7 @@ class Listener:
 
     asyncio's own server accepts without end and knows no deadline before the first request: a few hundred clients that
     never finish a header would hold memory and descriptors for good. Here, when all seats are taken, somebody from the
-    address that has most of them gives way, the one that has been silent for longest.
+    address that has most of them gives way, the one that has been idle for longest.
     """
 
     def __init__(
@@ -118,6 +139,7 @@ class Listener:
         return _Server(
             self._answer,
             self._on_lost,
+            on_pace=self._on_pace,
             access_log=None,
             keepalive_timeout=_IDLE_SECONDS,
             lingering_time=_LINGER_SECONDS,
@@ -163,15 +185,15 @@ class Listener:
                 return connection, peer[0]
 
     def _has_room(self) -> bool:
-        """Whether there is a seat, even if somebody silent has to leave for it."""
+        """Whether there is a seat, even if somebody idle has to leave for it."""
         if len(self._guests) < _MOST_CONNECTIONS:
             return True
-        silent = [guest for guest in self._guests if guest.silent_since < math.inf]
-        if not silent:
+        idle = [guest for guest in self._guests if guest.idle_since < math.inf]
+        if not idle:
             return False
-        seats = Counter(guest.address for guest in silent)
-        oldest = max(silent, key=lambda guest: (seats[guest.address], -guest.silent_since))
-        log.log(V4, "Too many connections, ending one that is silent", {"address": oldest.address})
+        seats = Counter(guest.address for guest in idle)
+        oldest = max(idle, key=lambda guest: (seats[guest.address], -guest.idle_since))
+        log.log(V4, "Too many connections, ending one that is idle", {"address": oldest.address})
         self._guests.pop(oldest)
         oldest.send_away()
         return True
@@ -189,12 +211,18 @@ class Listener:
                 ssl_shutdown_timeout=_PARTING_SECONDS if context else None,
             )
             guest.send_away = transport.abort
-        except OSError as error:  # garbage, no common version or cipher, no certificate yet, or silence
+            transport.set_write_buffer_limits(_MOST_WAITING_BYTES)
+        except Exception as error:
+            # Garbage, no common version or cipher, no certificate yet, silence: whatever it is, it costs nobody else.
             log.log(V4, "TLS handshake error", {"address": guest.address, "err": error})
             self._on_lost(handler)
         except asyncio.CancelledError:  # sent away; asyncio has closed it
             self._on_lost(handler)
             raise
+
+    def _on_pace(self, handler: RequestHandler) -> None:
+        if guest := self._by_connection.get(handler):
+            guest.deaf_since = self._clock.monotonic() if handler.writing_paused else math.inf
 
     def _on_lost(self, handler: RequestHandler) -> None:
         self._ended += 1
@@ -210,7 +238,7 @@ class Listener:
             guest.silent_since = self._clock.monotonic()
 
     async def _watch(self) -> None:
-        """Send those away who never say what they want, or not all of it."""
+        """Send those away who never say what they want, or not all of it, or do not take what they are told."""
         while True:
             await self._clock.sleep(_LOOK_SECONDS)
             now = self._clock.monotonic()

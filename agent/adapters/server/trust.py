@@ -49,6 +49,7 @@ class Trust:
         # A resumed session would not be verified again.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
+        context.sslobject_class = _Session
         if authorities != self._authorities:
             self._authorities, self._verified = authorities, Recall(_MOST_CERTIFICATES)
         if self._library is not None:
@@ -83,6 +84,20 @@ class Trust:
         pointer = _pointer(context)
         libssl.SSL_CTX_ctrl(pointer, _SET_SESSION_CACHE_MODE, _SESSION_CACHE_OFF, None)
         libssl.SSL_CTX_set_cert_verify_callback(pointer, callback, None)
+
+
+class _Session(ssl.SSLObject):
+    """A connection that fails, as in Go, when it is shown a certificate that cannot be read.
+
+    asyncio asks for all of it as text after each handshake, and takes an error that is none of TLS for a bug of ours.
+    """
+
+    def getpeercert(self, binary_form: bool = False) -> Any:
+        """What the other side has shown."""
+        try:
+            return super().getpeercert(binary_form)
+        except ValueError as error:
+            raise ssl.SSLError(f"failed to parse certificate from client: {error}") from error
 
 
 def _libssl() -> Library | None:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.story import LogOptions, container_log, waiting_reason
+from agent.core.story import LogOptions, NoLog, container_log
 
 BEGIN, END = "2026-01-01T10:00:00Z", "2026-01-01T10:00:30Z"
 
@@ -12,7 +12,14 @@ def pod(state, last=None):
     return {"metadata": {"name": "web", "namespace": "default"}, "status": {"containerStatuses": [status]}}
 
 
-ENDED = pod({"terminated": {"startedAt": BEGIN, "finishedAt": END, "exitCode": 3, "reason": "Error"}})
+def terminated(exit_code, identity="fake://1"):
+    times = {"startedAt": BEGIN, "finishedAt": END}
+    return {"terminated": {**times, "exitCode": exit_code, "reason": "Error", "containerID": identity}}
+
+
+RUNNING, BACK_OFF = {"running": {"startedAt": BEGIN}}, {"waiting": {"reason": "CrashLoopBackOff"}}
+LOST = {"terminated": {"startedAt": None, "finishedAt": None, "exitCode": 137}}
+ENDED = pod(terminated(3))
 
 
 def test_a_container_tells_its_life_and_that_nothing_was_executed():
@@ -41,12 +48,42 @@ def test_timestamps_stand_before_each_line_and_bytes_have_a_limit():
 
 
 @pytest.mark.parametrize(
-    ("state", "reason"),
+    ("found", "previous", "told"),
     [
-        ({"running": {"startedAt": BEGIN}}, ""),
-        ({"waiting": {"reason": "ImagePullBackOff"}}, "ImagePullBackOff"),
-        ({}, "ContainerCreating"),
+        (pod(RUNNING, terminated(1)), False, None),
+        (pod(RUNNING, terminated(1)), True, 1),
+        (pod(terminated(2), terminated(1)), False, 2),
+        (pod(BACK_OFF, terminated(1)), False, 1),
+        (pod(BACK_OFF, terminated(1)), True, 1),
+        (pod(LOST, terminated(1)), False, 1),
+    ],
+    ids=["running", "before it", "ended", "held back", "held back, before it", "lost"],
+)
+def test_a_log_is_that_of_one_life_as_a_kubelet_chooses_it(found, previous, told):
+    first, *rest = container_log(found, "c", LogOptions(previous=previous)).decode().splitlines()
+    assert "nginx:1 runs in name only" in first
+    assert rest == ([f"fake-kubelet: container c ended with exit code {told} (Error)"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("found", "previous", "words"),
+    [
+        (pod({"waiting": {"reason": "PodInitializing"}}), False, "{} is waiting to start: PodInitializing"),
+        (pod({"waiting": {"reason": "ErrImagePull"}}), False, "{} is waiting to start: image can't be pulled"),
+        (
+            pod({"waiting": {"reason": "ImagePullBackOff"}}),
+            False,
+            "{} is waiting to start: trying and failing to pull image",
+        ),
+        (pod({}), False, "{} is waiting to start - no logs yet"),
+        (pod(LOST), False, "{} is terminated"),
+        (pod(BACK_OFF, LOST), False, "{} is terminated"),
+        (pod(RUNNING), True, "previous terminated {} not found"),
+        (pod(RUNNING, LOST), True, "previous terminated {} not found"),
+        ({"metadata": {"name": "web"}}, False, "{} is not available"),
     ],
 )
-def test_a_container_that_was_not_started_has_no_log_yet(state, reason):
-    assert waiting_reason(pod(state), "c") == reason
+def test_where_there_is_no_log_a_kubelets_words_say_why(found, previous, words):
+    with pytest.raises(NoLog) as refusal:
+        container_log(found, "c", LogOptions(previous=previous))
+    assert str(refusal.value) == words.format('container "c" in pod "web"')

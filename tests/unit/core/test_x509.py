@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.x509 import private_key, read_certificates
+from tests.cluster.pairs import client_pair
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -91,6 +92,12 @@ def test_a_broken_certificate_raises_nothing_but_a_value_error(position, junk):
         read_certificates(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
     except ValueError:
         return
+
+
+@pytest.mark.parametrize("names", [b"", b"\x30", b"\x30\x03\x82\x01\xff", b"\x30\x02\x87\x00"], ids=bytes.hex)
+def test_alternative_names_that_make_no_sense_are_a_value_error(names):
+    with pytest.raises(ValueError, match="makes no sense"):
+        read_certificates(client_pair("jane", alternative_names=names).pem)
 
 
 @pytest.mark.parametrize("kind", ["EC ", "RSA ", ""], ids=["EC", "RSA", "PKCS8"])

@@ -90,10 +90,11 @@ NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
         ("POST /checkpoint/default/web/nope", 404, "container nope does not exist"),
         ("GET /containerLogs/default/web/nope", 404, 'container "nope" not found in pod "web"'),
         ("GET /containerLogs/default/nope/c", 404, 'pod "nope" does not exist'),
+        ("GET /containerLogs/default/web/early", 400, 'container "early" in pod "web" is not available'),
         (
-            "GET /containerLogs/default/web/early",
+            "GET /containerLogs/default/web/c?previous=true",
             400,
-            'container "early" in pod "web" is waiting to start: ContainerCreating',
+            'previous terminated container "c" in pod "web" not found',
         ),
     ],
 )
@@ -105,6 +106,44 @@ async def test_a_container_tells_its_story(node):
     status, text, _ = await node.ask("GET", "/containerLogs/default/web/c?tailLines=1")
     assert status == 200
     assert "nginx:1 runs in name only" in text
+
+
+NO_QUERY, NO_REQUEST = '{"message": "Unable to decode query."}', '{"message": "Invalid request."}'
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [
+        ("sinceTime=2024-01-01", 400, NO_QUERY),
+        ("sinceTime=2024-01-01T00:00:00", 400, NO_QUERY),
+        ("sinceTime=2024-13-01T00:00:00Z", 400, NO_QUERY),
+        ("sinceSeconds=99999999999999999999", 400, NO_QUERY),
+        ("sinceSeconds=1_0", 400, NO_QUERY),
+        ("tailLines=x", 400, NO_QUERY),
+        ("tailLines=-1", 422, NO_REQUEST),
+        ("sinceSeconds=0", 422, NO_REQUEST),
+        ("sinceSeconds=5&sinceTime=null", 422, NO_REQUEST),
+    ],
+)
+async def test_a_query_for_logs_that_makes_no_sense_is_refused_as_by_a_kubelet(node, query, status, text):
+    assert (await node.ask("GET", f"/containerLogs/default/web/c?{query}"))[:2] == (status, text)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sinceSeconds=99999999999",
+        "sinceSeconds=9223372036854775807",
+        "sinceTime=",
+        "sinceTime=0001-01-01T00:00:00%2B14:00",
+        "sinceTime=2024-01-01T00:00:00.123456789Z",
+        "tailLines=9223372036854775807&limitBytes=9223372036854775807",
+        "previous=False",
+    ],
+)
+async def test_a_query_for_logs_may_reach_as_far_as_its_numbers_do(node, query):
+    status, text, _ = await node.ask("GET", f"/containerLogs/default/web/c?{query}")
+    assert (status, "runs in name only" in text) == (200, True)
 
 
 async def test_pods_are_listed(node):

@@ -164,6 +164,12 @@ async def test_a_trusted_certificate_is_a_user_as_long_as_it_is_valid(reviews, c
     assert await door.denial(trusted, "GET", "/logs/") == UNAUTHORIZED
 
 
+async def test_a_certificate_that_makes_no_sense_is_nobodys(reviews, clock):
+    pair = client_pair("jane", alternative_names=b"")
+    shown = Caller(certificate=pair.der, is_trusted=True)
+    assert await gate(reviews, clock).denial(shown, "GET", "/metrics") == UNAUTHORIZED
+
+
 async def test_a_certificate_that_is_no_good_leaves_it_to_the_token(reviews, clock):
     pair = client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(hours=1))
     both = Caller(certificate=pair.der, is_trusted=False, authorization="Bearer t")

@@ -1,4 +1,6 @@
 import asyncio
+import ssl
+from contextlib import suppress
 
 import pytest
 from aiohttp import web
@@ -6,7 +8,10 @@ from aiohttp import web
 from agent.adapters.server import listener as module
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
+from agent.adapters.server.tls import Tls
+from agent.core.config import Serving
 from agent.ports import StartError
+from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, running
 
 pytestmark = pytest.mark.anyio
@@ -17,24 +22,38 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: n\r\n\r\n"
 class Door:
     """A listener on a port of its own, whose handler waits until it may answer."""
 
-    def __init__(self):
-        self.clock, self.may_answer = FakeClock(), asyncio.Event()
+    def __init__(self, tls=None):
+        self.tls, self.clock, self.may_answer = tls, FakeClock(), asyncio.Event()
         self.may_answer.set()
-        self.writers = []
+        self.ended, self.writers = 0, []
         self.socket = listen("127.0.0.1", 0, flag="--port")
         self.port = self.socket.getsockname()[1]
-        self.listener = Listener(self.socket, self._answer, clock=self.clock)
+        self.listener = Listener(self.socket, self._answer, clock=self.clock, tls=tls and (lambda: tls))
 
-    async def _answer(self, _):
+    async def _answer(self, request):
         await self.may_answer.wait()
-        return web.Response(text="here")
+        if request.path != "/endless":
+            return web.Response(text="here")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(bytes(64 * 1024))
+        finally:
+            self.ended += 1
 
-    async def come(self, said=b"", source="127.0.0.1"):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
+    async def come(self, said=b"", source="127.0.0.1", tls=None):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=tls)
         self.writers.append(writer)
         writer.write(said)
         await asyncio.sleep(0.05)  # the one wait for the kernel
         return reader, writer
+
+    async def close(self):
+        for writer in self.writers:
+            writer.transport.abort()
+        await asyncio.sleep(0.05)
+        await self.listener.close()
 
 
 @pytest.fixture
@@ -42,9 +61,7 @@ async def door():
     found = Door()
     async with running(found.listener):
         yield found
-    await found.listener.close()
-    for writer in found.writers:
-        writer.close()
+    await found.close()
 
 
 async def head(reader):
@@ -76,6 +93,58 @@ async def test_a_header_that_does_not_end_is_not_waited_for(door):
     assert await head(reader) == ""
 
 
+UNREADABLE = b"\x30\x03\x82\x01\xff"  # a dNSName that is no text
+
+
+def client_context(*files):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if files:
+        context.load_cert_chain(*files)
+    return context
+
+
+@pytest.fixture
+async def tls_door(tmp_path):
+    (tmp_path / "ca.crt").write_text(authority().pem)
+    tls = Tls(Serving(client_ca_file=str(tmp_path / "ca.crt")))
+    context = tls.context()
+    context.load_cert_chain(*client_pair("server").write(tmp_path, "server"))
+    found = Door(tls=context)
+    async with running(found.listener):
+        yield found
+        await found.close()
+
+
+async def test_a_certificate_that_cannot_be_read_costs_its_own_connection_and_no_other(tls_door, tmp_path, caplog):
+    stranger = client_pair("stranger", alternative_names=UNREADABLE).write(tmp_path, "stranger")
+    reader, _ = await tls_door.come(REQUEST, tls=client_context(*stranger))
+    with suppress(ConnectionError):
+        assert await head(reader) == ""
+    reader, _ = await tls_door.come(REQUEST, tls=client_context())
+    assert "here" in await head(reader)
+    assert not caplog.records
+
+
+class Haunted(ssl.SSLObject):
+    def getpeercert(self, binary_form=False):
+        raise LookupError("nobody thought of this")
+
+
+async def test_even_what_nobody_thought_of_ends_one_connection_only(tls_door):
+    loop = asyncio.get_running_loop()
+    strict, good = loop.get_exception_handler(), tls_door.tls.sslobject_class
+    loop.set_exception_handler(lambda *_: None)  # asyncio tells of it there, and anyio would fail the test
+    tls_door.tls.sslobject_class = Haunted
+    reader, _ = await tls_door.come(REQUEST, tls=client_context())
+    with suppress(ConnectionError):
+        assert await head(reader) == ""
+    loop.set_exception_handler(strict)
+    tls_door.tls.sslobject_class = good
+    reader, _ = await tls_door.come(REQUEST, tls=client_context())
+    assert "here" in await head(reader)
+
+
 async def test_between_requests_a_client_may_be_silent_for_as_long_as_a_kubelet_lets_it(door):
     reader, writer = await door.come(REQUEST)
     await head(reader)
@@ -93,6 +162,45 @@ async def test_who_is_being_answered_is_not_sent_away(door):
     door.listener.dismiss()
     door.may_answer.set()
     assert "here" in await head(reader)
+
+
+ENDLESS = REQUEST.replace(b"/ ", b"/endless ", 1)
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def either(request):
+    """A door, and what a client needs to come through it."""
+    if request.param == "plain":
+        return request.getfixturevalue("door"), {}
+    return request.getfixturevalue("tls_door"), {"tls": client_context()}
+
+
+async def test_who_does_not_take_the_answer_is_sent_away(either):
+    door, options = either
+    await door.come(ENDLESS, **options)
+    await door.clock.advance(80)
+    assert door.ended == 0
+    await door.clock.advance(20)
+    assert door.ended == 1
+
+
+async def test_who_takes_it_slowly_is_not(either):
+    door, options = either
+    reader, _ = await door.come(ENDLESS, **options)
+    for _ in range(2):
+        await door.clock.advance(80)
+        for _ in range(200):  # more than the kernel keeps for both
+            await reader.readexactly(64 * 1024)
+    assert door.ended == 0
+
+
+async def test_who_does_not_take_the_answer_gives_way_to_who_comes(door, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 2)
+    for _ in range(2):
+        await door.come(ENDLESS)
+    reader, _ = await door.come(REQUEST)
+    assert "here" in await head(reader)
+    assert door.ended == 1
 
 
 async def test_a_crowd_from_one_address_keeps_nobody_else_out(door, monkeypatch):
