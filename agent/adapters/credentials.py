@@ -12,8 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from agent.adapters.exec_plugin import Grant, ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
@@ -69,7 +67,7 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise StartError(f"cannot read --kubeconfig {path}: {error.strerror}") from error
-    except (ConfigException, yaml.YAMLError, AttributeError, AssertionError, KeyError, TypeError, ValueError) as error:
+    except (ConfigException, AttributeError, AssertionError, KeyError, TypeError, ValueError) as error:
         detail = " ".join(str(error).split()) or "no usable cluster, user or context in it"
         raise StartError(f"invalid --kubeconfig {path}: {detail}") from error
 

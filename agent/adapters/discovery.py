@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
-import yaml
 
+from agent.adapters.kubeconfig import parsed
+from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.discovery import Distrusted, Token, check_pins, signed_kubeconfig
 from agent.core.errors import ConfigError
 from agent.core.model import Object
@@ -125,7 +126,7 @@ class Discovery:
 
 def _cluster(text: str, source: str, folder: Path = Path()) -> Cluster:
     try:
-        document = yaml.safe_load(text)
+        document = parsed(text)
         clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
         contexts = {entry["name"]: entry["context"] for entry in document.get("contexts") or ()}
         users = {entry["name"]: entry["user"] for entry in document.get("users") or ()}
@@ -134,7 +135,9 @@ def _cluster(text: str, source: str, folder: Path = Path()) -> Cluster:
         cluster = clusters[context["cluster"]] if context else next(iter(clusters.values()))
         pem = _authority(cluster, folder)
         return Cluster(str(cluster["server"]).rstrip("/"), pem, users.get(context.get("user")) or {})
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, StopIteration, AttributeError, OSError) as error:
+    except ConfigException as error:
+        raise ConfigError(f"malformed kubeconfig in {source}: {error}") from error
+    except (KeyError, TypeError, ValueError, StopIteration, AttributeError, OSError) as error:
         raise ConfigError(f"malformed kubeconfig in {source}: {error!r}") from error
 
 

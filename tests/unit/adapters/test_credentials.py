@@ -65,6 +65,15 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path, content):
         await load_credentials(str(path))
 
 
+async def test_a_line_that_is_no_yaml_is_named_and_not_shown(tmp_path):
+    path = tmp_path / "kubeconfig"
+    path.write_text("users:\n- name: u\n  user:\n    token: abcdef.s3cret: oops\n")
+    message = f"invalid --kubeconfig {path}: line 4, column 25: mapping values are not allowed here"
+    with pytest.raises(StartError) as raised:
+        await load_credentials(str(path))
+    assert str(raised.value) == message
+
+
 async def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(StartError, match=r"cannot read --kubeconfig .*/nowhere: No such file or directory"):
         await load_credentials(str(tmp_path / "nowhere"))

@@ -117,6 +117,15 @@ async def test_a_file_may_be_on_a_web_server_and_bring_credentials():
     assert (await found.by_file("https://192.0.2.9/file")).user == {"token": "t"}
 
 
+async def test_a_file_that_is_no_yaml_is_named_without_its_secrets(tmp_path):
+    path = tmp_path / "discovery.conf"
+    path.write_text("users:\n- user: {token: *s3cret}\n")
+    found, _ = discovery(cluster_info())
+    with pytest.raises(ConfigError) as raised:
+        await found.by_file(str(path))
+    assert str(raised.value) == f"malformed kubeconfig in {path}: line 2, column 17: found undefined alias"
+
+
 async def test_a_file_that_is_not_there_is_not_waited_for(tmp_path):
     found, clock = discovery(cluster_info())
     with pytest.raises(StartError, match="cannot read --discovery-file"):
