@@ -131,6 +131,31 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
     assert "s3cret" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("127.0.0.1:{port}", "the proxy answered 407 Who are you?"), ("127.0.0.1:x", "is no URL")],
+    ids=["a proxy that refuses us", "no URL at all"],
+)
+async def test_the_password_of_a_proxy_is_not_told(tmp_path, host, message):
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Who are you?\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(kubeconfig_for("https://192.0.2.1:6443")))
+    credentials = await load_credentials(str(path))
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        address = host.format(port=proxy.sockets[0].getsockname()[1])
+        credentials.configuration.proxy = f"http://user:hunter2@{address}"
+        lane = Lane(credentials, architecture="amd64")
+        with pytest.raises(Unavailable) as raised:
+            await KubeNodes(lane).get("n1")
+        await lane.close()
+    assert str(raised.value).startswith('Get "https://192.0.2.1:6443/api/v1/nodes/n1": ')
+    assert str(raised.value).endswith(message)
+
+
 GOOD = {"metadata": {"name": "n1", "uid": "u", "resourceVersion": "1"}}
 
 
