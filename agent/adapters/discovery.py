@@ -12,6 +12,7 @@ import httpx
 
 from agent.adapters.kubeconfig import parsed
 from agent.adapters.lazy_kubernetes import ConfigException
+from agent.adapters.proxies import proxy_for
 from agent.core.discovery import Distrusted, Token, check_pins, signed_kubeconfig
 from agent.core.errors import ConfigError
 from agent.core.model import Object
@@ -101,8 +102,10 @@ class Discovery:
         return response.text
 
     async def _get(self, url: str, tls: ssl.SSLContext) -> httpx.Response:
+        # The daemon's way to the server; httpx has its own ideas of the environment, and would repeat a password.
+        transport = self._transport or httpx.AsyncHTTPTransport(verify=tls, proxy=proxy_for(url, None))
         try:
-            async with httpx.AsyncClient(verify=tls, transport=self._transport, timeout=_REQUEST_SECONDS) as client:
+            async with httpx.AsyncClient(transport=transport, timeout=_REQUEST_SECONDS) as client:
                 response = await client.get(url)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: {error or type(error).__name__}") from error

@@ -81,6 +81,14 @@ async def test_what_does_not_get_better_is_told_after_the_timeout(answer, messag
     assert clock.elapsed == pytest.approx(60, abs=1)
 
 
+async def test_a_proxy_that_is_no_url_is_told_without_its_password(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:s3cret/@192.0.2.9:3128")
+    found = Discovery(clock=Impatient(), patience_seconds=0.0)
+    with pytest.raises(StartError, match="HTTPS_PROXY: a proxy is") as raised:
+        await found.by_token("192.0.2.1:6443", TOKEN, PIN)
+    assert "s3cret" not in str(raised.value)
+
+
 async def test_a_second_answer_that_differs_is_refused():
     found, _ = discovery(cluster_info(), cluster_info(KUBECONFIG.replace("6443", "1")))
     with pytest.raises(Distrusted, match="was different from the first"):
