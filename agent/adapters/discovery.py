@@ -65,30 +65,23 @@ class Discovery:
         """Read a kubeconfig from a file or an https address, and see that its server is the one it tells about."""
         text = await self._patiently(lambda: self._file(place))
         cluster = _cluster(text, place, Path(place).parent)
-        await self._patiently(lambda: self._cluster_info(cluster.server, _trusting(cluster.authority_pem)))
+        await self._patiently(lambda: self._met(cluster.server, _trusting(cluster.authority_pem)))
         return cluster
 
+    async def _met(self, server: str, tls: ssl.SSLContext) -> None:
+        """Whether the server is the right one is all that is asked: cluster-info need not be for everybody there."""
+        response = await self._get(server + _CLUSTER_INFO, tls)
+        if response.status_code not in {401, 403}:
+            _data(response)
+
     async def _signed(self, server: str, token: Token, tls: ssl.SSLContext) -> str:
-        data = await self._cluster_info(server, tls)
-        content = signed_kubeconfig(data, token)
+        content = signed_kubeconfig(_data(await self._get(server + _CLUSTER_INFO, tls)), token)
         if content is None:
             raise Unavailable(
                 f'token id "{token.id}" is invalid for this cluster or it has expired. '
                 'Use "kubeadm token create" on the control-plane node to create a new valid token'
             )
         return content
-
-    async def _cluster_info(self, server: str, tls: ssl.SSLContext) -> dict[str, str]:
-        response = await self._get(server + _CLUSTER_INFO, tls)
-        if response.status_code in {401, 403}:
-            return {}  # not for everybody here; the certificate was good, as far as it was looked at
-        try:
-            data = response.json()["data"] if response.status_code == 200 else None
-        except (ValueError, KeyError, TypeError):
-            data = None
-        if not isinstance(data, dict):
-            raise Unavailable(f"failed to request the cluster-info ConfigMap: HTTP {response.status_code}")
-        return {str(key): str(value) for key, value in data.items()}
 
     async def _file(self, place: str) -> str:
         if not place.startswith("https://"):
@@ -125,6 +118,18 @@ class Discovery:
                     raise StartError(f"couldn't validate the identity of the API Server: {error}") from error
                 log.info("Retrying discovery", {"err": error, "giveUpAfter": f"{left:.0f}s"})
                 await self._clock.sleep(min(_PAUSE_SECONDS, left))
+
+
+def _data(response: httpx.Response) -> dict[str, str]:
+    """What cluster-info holds; Unavailable if this is not it, as rights to read it may come a moment later."""
+    try:
+        data = response.json()["data"] if response.status_code == 200 else None
+    except (ValueError, KeyError, TypeError):
+        data = None
+    if not isinstance(data, dict):
+        status = f"HTTP {response.status_code} {response.reason_phrase}"
+        raise Unavailable(f"failed to request the cluster-info ConfigMap: {status}")
+    return {str(key): str(value) for key, value in data.items()}
 
 
 def _cluster(text: str, source: str, folder: Path = Path()) -> Cluster:

@@ -63,16 +63,32 @@ async def test_a_signature_that_comes_late_is_waited_for():
     assert clock.elapsed == 2
 
 
+async def test_rights_that_come_late_are_waited_for():
+    found, clock = discovery(httpx.Response(403, json={}), httpx.Response(401, json={}), cluster_info())
+    await found.by_token("192.0.2.1:6443", TOKEN, frozenset())
+    assert clock.elapsed == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
         (httpx.ConnectError("connection refused"), "https://192.0.2.1:6443: connection refused"),
         (cluster_info(signed=False), 'token id "abcdef" is invalid for this cluster or it has expired'),
+        (httpx.Response(401, json={}), "HTTP 401 Unauthorized"),
+        (httpx.Response(403, json={}), "HTTP 403 Forbidden"),
         (httpx.Response(404, json={}), "HTTP 404"),
         (httpx.Response(200, text="<html>"), "HTTP 200"),
         (httpx.Response(200, json={"data": {"x": "y" * 2**21}}), "larger than"),
     ],
-    ids=["unreachable", "expired token", "no cluster-info", "no Kubernetes at all", "far too much"],
+    ids=[
+        "unreachable",
+        "expired token",
+        "unknown",
+        "no rights",
+        "no cluster-info",
+        "no Kubernetes at all",
+        "far too much",
+    ],
 )
 async def test_what_does_not_get_better_is_told_after_the_timeout(answer, message):
     found, clock = discovery(answer, patience=60.0)
