@@ -8,6 +8,7 @@ from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
+from tests.unit.core.test_x509 import made
 
 pytestmark = pytest.mark.anyio
 
@@ -176,12 +177,27 @@ async def test_an_exec_plugin_may_complain_at_length(tmp_path):
     assert bearer(await load_credentials(plugin(tmp_path, noisy))) == "Bearer t"
 
 
+@pytest.mark.parametrize("place", ["file", "data"])
+async def test_an_exec_plugin_that_wants_the_cluster_gets_its_authority(tmp_path, place):
+    pem = made()
+    (tmp_path / "ca.crt").write_text(pem)
+    authority = {"file": {"certificate-authority": "ca.crt"}, "data": {"certificate-authority-data": embedded(pem)}}
+    said = f"echo \"$KUBERNETES_EXEC_INFO\" > {tmp_path}/info; echo '{answer(token='t')}'"
+    plugin(tmp_path, said, provideClusterInfo=True)
+    config = json.loads((tmp_path / "kubeconfig").read_text())
+    config["clusters"][0]["cluster"] |= authority[place]
+    await load_credentials(written(tmp_path, **config))
+    told = json.loads((tmp_path / "info").read_text())["spec"]["cluster"]
+    assert told == {"server": "https://127.0.0.1:6443", "certificate-authority-data": embedded(pem)}
+
+
 @pytest.mark.parametrize(
     ("script", "more", "message"),
     [
         ("echo no >&2; exit 3", {}, "ended with 3: no"),
         ("echo nonsense", {}, "no ExecCredential"),
         (f"echo '{answer()}'", {}, "neither a token nor a certificate"),
+        (f"echo '{answer(token='t', expirationTimestamp='2030-01-02T03:04:05')}'", {}, "has no time zone"),
         ("true", {"command": "/no/such/plugin", "installHint": "get it there"}, "No such file.*; get it there"),
         ("true", {"interactiveMode": "Always"}, "nobody to ask"),
     ],
