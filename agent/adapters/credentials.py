@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from agent.adapters.certificates.store import no_password
 from agent.adapters.exec_plugin import Grant, ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
@@ -112,7 +113,7 @@ def _tls(configuration: Any) -> ssl.SSLContext | bool:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        context.load_cert_chain(configuration.cert_file, configuration.key_file, no_password)
     return context
 
 

@@ -4,10 +4,12 @@ import tempfile
 
 import pytest
 
+from agent.adapters.certificates.smith import Smith
 from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
+from tests.unit.adapters.certificates.test_store import encrypted
 from tests.unit.core.test_x509 import made
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +93,14 @@ async def test_a_key_that_does_not_load_is_named_and_not_shown(tmp_path):
     with pytest.raises(StartError, match=f"--kubeconfig {path}: certificate, key") as raised:
         await load_credentials(path)
     assert "s3cret" not in str(raised.value)
+
+
+async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(tmp_path):
+    pair = await Smith().self_signed("n1")
+    data = {"client-certificate-data": pair.certificate_pem, "client-key-data": encrypted(pair.key_pem)}
+    path = user(tmp_path, **{key: embedded(text) for key, text in data.items()})
+    with pytest.raises(StartError, match=f"invalid --kubeconfig {path}: the key is encrypted"):
+        await load_credentials(path)
 
 
 async def test_embedded_keys_leave_no_files_behind(tmp_path, monkeypatch):
