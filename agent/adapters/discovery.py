@@ -21,6 +21,7 @@ from agent.ports import Clock, StartError, Unavailable
 
 log = logging.getLogger(__name__)
 
+_CONFIG_MAP = "the cluster-info ConfigMap"
 _CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _PAUSE_SECONDS = 1.0  # kubeadm waits 5 s; a fresh token is signed within one or two
 _REQUEST_SECONDS = 10.0
@@ -50,10 +51,10 @@ class Discovery:
         """Ask without trust, check the signature and the pins, then ask once more with the authority that was found."""
         server = f"https://{endpoint}"
         first = await self._patiently(lambda: self._signed(server, token, _untrusting()))
-        cluster = _cluster(first, "the cluster-info ConfigMap")
+        cluster = _cluster(first, _CONFIG_MAP)
         if pins:
             check_pins(_authorities(cluster.authority_pem), pins)
-            trusting = _trusting(cluster.authority_pem)
+            trusting = _trusting(cluster.authority_pem, _CONFIG_MAP)
             if await self._patiently(lambda: self._signed(server, token, trusting)) != first:
                 raise Distrusted(
                     "the second kubeconfig from the cluster-info ConfigMap (using validated TLS) "
@@ -65,7 +66,8 @@ class Discovery:
         """Read a kubeconfig from a file or an https address, and see that its server is the one it tells about."""
         text = await self._patiently(lambda: self._file(place))
         cluster = _cluster(text, place, Path(place).parent)
-        await self._patiently(lambda: self._met(cluster.server, _trusting(cluster.authority_pem)))
+        trusting = _trusting(cluster.authority_pem, place)
+        await self._patiently(lambda: self._met(cluster.server, trusting))
         return cluster
 
     async def _met(self, server: str, tls: ssl.SSLContext) -> None:
@@ -128,7 +130,7 @@ def _data(response: httpx.Response) -> dict[str, str]:
         data = None
     if not isinstance(data, dict):
         status = f"HTTP {response.status_code} {response.reason_phrase}"
-        raise Unavailable(f"failed to request the cluster-info ConfigMap: {status}")
+        raise Unavailable(f"failed to request {_CONFIG_MAP}: {status}")
     return {str(key): str(value) for key, value in data.items()}
 
 
@@ -161,7 +163,7 @@ def _authorities(pem: str) -> tuple[Certificate, ...]:
     try:
         return read_certificates(pem)
     except ValueError as error:
-        raise Distrusted(f"failed to parse cluster CA from the cluster-info ConfigMap: {error}") from error
+        raise Distrusted(f"failed to parse cluster CA from {_CONFIG_MAP}: {error}") from error
 
 
 def _untrusting() -> ssl.SSLContext:
@@ -172,7 +174,10 @@ def _untrusting() -> ssl.SSLContext:
     return context
 
 
-def _trusting(authority_pem: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=authority_pem or None)
+def _trusting(authority_pem: str, source: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=authority_pem or None)
+    except ssl.SSLError as error:
+        raise ConfigError(f"the certificate-authority in {source} does not load: {error}") from error
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as for the API server later: Go asks less of a CA
     return context

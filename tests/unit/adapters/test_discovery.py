@@ -141,6 +141,14 @@ async def test_a_file_may_be_on_a_web_server_and_bring_credentials():
     assert (await found.by_file("https://192.0.2.9/file")).user == {"token": "t"}
 
 
+async def test_a_file_whose_authority_does_not_load_is_named(tmp_path):
+    path = tmp_path / "discovery.conf"
+    path.write_text(KUBECONFIG.replace(CLUSTER["certificate-authority-data"], base64.b64encode(b"broken").decode()))
+    found, _ = discovery(cluster_info())
+    with pytest.raises(ConfigError, match=f"the certificate-authority in {path} does not load"):
+        await found.by_file(str(path))
+
+
 async def test_a_file_that_is_no_yaml_is_named_without_its_secrets(tmp_path):
     path = tmp_path / "discovery.conf"
     path.write_text("users:\n- user: {token: *s3cret}\n")
