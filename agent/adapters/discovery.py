@@ -4,7 +4,7 @@ import base64
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ class Cluster:
 
     server: str
     authority_pem: str
-    user: Object  # credentials that a discovery file brought along
+    user: Object = field(repr=False)  # credentials that a discovery file brought along
 
 
 class Discovery:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1
 class Grant:
     """What a plugin answered, in a kubeconfig's words."""
 
-    user: Object
+    user: Object = field(repr=False)
     expires_at: datetime | None
 
 

@@ -6,7 +6,7 @@ user, ignores impersonation, and can hang in an exec plugin. What comes out of h
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ class Kubeconfig:
     """The current context's cluster and user."""
 
     folder: Path  # relative commands start here
-    cluster: Object
-    user: Object
+    cluster: Object = field(repr=False)  # its proxy-url may have a password
+    user: Object = field(repr=False)
     files: tuple[Path, ...]  # what it was read from, and what it names
 
     @property

@@ -1,6 +1,7 @@
 """How the API server's answers become our errors; a real one is asked in tests/integration."""
 
 import asyncio
+import base64
 import json
 import socket
 import threading
@@ -129,6 +130,33 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
         await lane.close()
     assert str(raised.value).startswith('Get "http://127.0.0.1:1/api/v1/nodes/n1": Connect')
     assert "s3cret" not in str(raised.value)
+
+
+async def test_a_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(tmp_path, caplog):
+    caplog.set_level(1)
+    heads = []
+
+    async def listen(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+        config = kubeconfig_for(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        config["users"][0]["user"] = {"username": "someone", "password": "s3:cret"}
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        credentials = await load_credentials(str(path))
+        lane = Lane(credentials, architecture="amd64")
+        with pytest.raises(Unavailable) as raised:
+            await KubeNodes(lane).get("n1")
+        await lane.close()
+    encoded = base64.b64encode(b"someone:s3:cret").decode()
+    assert f"authorization: Basic {encoded}\r\n" in heads[0]
+    shown = f"{credentials!r} {raised.value!r} {[(record.getMessage(), record.args) for record in caplog.records]}"
+    assert "Response" in shown  # there was something to look at
+    assert "s3:cret" not in shown
+    assert encoded not in shown
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from agent.adapters.certificates.admission import client_pair
@@ -31,3 +33,15 @@ def test_broken_yaml_is_told_by_its_place_and_not_by_what_stands_there(tmp_path,
     with pytest.raises(StartError) as raised_again:
         client_pair(path)
     assert str(raised_again.value) == f"unable to load kubeconfig {path}: {told}"
+
+
+def test_secrets_are_not_shown_with_what_was_read(tmp_path):
+    path = tmp_path / "kubeconfig"
+    document = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"username": "someone", "password": SECRET}}],
+    }
+    path.write_text(json.dumps(document))
+    assert SECRET not in repr(read_kubeconfig(path))
