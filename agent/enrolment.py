@@ -63,6 +63,13 @@ async def enrol(
 ) -> Enrolment:
     """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
     keys = keys or Smith()
+    found = await _needed(config, clock, weather, on_new, keys)
+    if not found.first:  # where but the kubeconfig was missing, a child waits that has nothing to do now
+        await asyncio.to_thread(keys.dismiss_early)
+    return found
+
+
+async def _needed(config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith) -> Enrolment:
     settings = config.certificates
     if settings.bootstrap_kubeconfig and not config.kubeconfig:
         raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")

@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from agent.adapters.certificates.store import no_password
 from agent.adapters.exec_plugin import Grant, ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
@@ -69,7 +68,7 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise StartError(f"cannot read --kubeconfig {path}: {error.strerror}") from error
-    except (ConfigException, yaml.YAMLError, AttributeError, AssertionError, KeyError, TypeError, ValueError) as error:
+    except (ConfigException, AttributeError, AssertionError, KeyError, TypeError, ValueError) as error:
         detail = " ".join(str(error).split()) or "no usable cluster, user or context in it"
         raise StartError(f"invalid --kubeconfig {path}: {detail}") from error
 
@@ -114,7 +113,7 @@ def _tls(configuration: Any) -> ssl.SSLContext | bool:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        context.load_cert_chain(configuration.cert_file, configuration.key_file, no_password)
     return context
 
 

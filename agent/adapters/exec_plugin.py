@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1
 class Grant:
     """What a plugin answered, in a kubeconfig's words."""
 
-    user: Object
+    user: Object = field(repr=False)
     expires_at: datetime | None
 
 
@@ -38,7 +38,7 @@ async def ask_plugin(
     argv = [command, *map(str, plugin.get("args") or ())]
     try:
         async with asyncio.timeout(deadline_seconds):
-            return _grant(await _said(argv, _environment(plugin, cluster), plugin), version)
+            return _grant(await _said(argv, await asyncio.to_thread(_environment, plugin, cluster), plugin), version)
     except TimeoutError as error:
         raise ConfigException(f"exec: {command} did not answer within {deadline_seconds:g}s") from error
 
@@ -66,10 +66,21 @@ def _environment(plugin: Object, cluster: Object) -> dict[str, str]:
     spec: Object = {"interactive": False}
     if plugin.get("provideClusterInfo"):
         known = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
-        spec["cluster"] = {key: cluster[key] for key in known if key in cluster}
+        spec["cluster"] = _with_authority({key: cluster[key] for key in known if key in cluster}, cluster)
     info = {"apiVersion": plugin["apiVersion"], "kind": "ExecCredential", "spec": spec}
     own = {str(entry["name"]): str(entry["value"]) for entry in plugin.get("env") or ()}
     return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+
+def _with_authority(told: Object, cluster: Object) -> Object:
+    """A plugin gets the authority itself, also where the kubeconfig has but its file."""
+    path = cluster.get("certificate-authority")
+    if not path:
+        return told
+    try:
+        return told | {"certificate-authority-data": base64.b64encode(Path(path).read_bytes()).decode()}
+    except OSError as error:
+        raise ConfigException(f"exec: failed to load CA bundle {path}: {error.strerror}") from error
 
 
 def _grant(said: bytes, version: str) -> Grant:
@@ -79,7 +90,10 @@ def _grant(said: bytes, version: str) -> Grant:
         if answer["apiVersion"] != version or answer["kind"] != "ExecCredential":
             raise ConfigException(f"exec: the plugin answered with {answer['apiVersion']} {answer['kind']}")
         expires = status.get("expirationTimestamp")
-        return Grant(_user(status), datetime.fromisoformat(expires) if expires else None)
+        expires_at = datetime.fromisoformat(expires) if expires else None
+        if expires_at and expires_at.tzinfo is None:  # Go refuses it, too
+            raise ConfigException(f"exec: the plugin's expirationTimestamp {expires} has no time zone")
+        return Grant(_user(status), expires_at)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigException("exec: the plugin's answer is no ExecCredential") from error
 

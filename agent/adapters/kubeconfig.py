@@ -4,8 +4,9 @@ The library reads token files once and as they are, prefers `token` to `tokenFil
 user, ignores impersonation, and can hang in an exec plugin. What comes out of here has none of these in it.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from agent.core.model import Object
 
 _NO_USER = "nobody"
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_NAMED = re.compile(r"(alias|tag) .*")  # where PyYAML repeats a word of the file: a token may begin with * or !
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,8 @@ class Kubeconfig:
     """The current context's cluster and user."""
 
     folder: Path  # relative commands start here
-    cluster: Object
-    user: Object
+    cluster: Object = field(repr=False)  # its proxy-url may have a password
+    user: Object = field(repr=False)
     files: tuple[Path, ...]  # what it was read from, and what it names
 
     @property
@@ -62,7 +64,7 @@ def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:
 
 def read_kubeconfig(path: Path) -> Kubeconfig:
     """Read the file and the token file it names; a ConfigException says what is wrong with it."""
-    document = yaml.safe_load(path.read_text("utf-8"))
+    document = parsed(path.read_text("utf-8"))
     if not isinstance(document, dict):
         raise ConfigException("it holds no clusters, users and contexts")
     name = document.get("current-context")
@@ -75,6 +77,18 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
     if user.get("tokenFile"):
         user |= {"token": read_token(Path(user["tokenFile"]))}
     return Kubeconfig(path.parent, cluster, user, files)
+
+
+def parsed(text: str) -> Any:
+    """YAML that may hold secrets: a ConfigException says where it is broken, and repeats nothing of what is there."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigException(where + _NAMED.sub(r"\1", error.problem or "no YAML")) from None
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:  # a tag that its value does not fit
+        raise ConfigException(f"no YAML: {type(error).__name__}") from None
 
 
 def read_token(path: Path) -> str:

@@ -243,11 +243,20 @@ class Lane:
             reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
             hint = f"check certificate-authority in {self._credentials.source}"
             return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-            return f"{where}: TLS handshake failed: {error}"
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return f"{where}: {error.os_error.strerror or error.os_error}"
-        return f"{where}: {error or type(error).__name__}"
+        return f"{where}: {_told(error)}"
+
+
+def _told(error: Exception) -> str:
+    """An error's own words, but not those with the URL of a proxy in them: there may be a password in it."""
+    if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+        return f"TLS handshake failed: {error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error.strerror or str(error.os_error)
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the proxy answered {error.status} {error.message}"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "the address of the server, or of its proxy, is no URL"
+    return str(error) or type(error).__name__
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

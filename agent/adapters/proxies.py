@@ -14,14 +14,20 @@ def proxy_for(server: str, given: str | None) -> str | None:
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
-    url = urlsplit(proxy)
-    if url.scheme not in {"http", "https"} or not url.hostname:
+    if fault := _fault(proxy):
         where = "proxy-url" if given else "HTTPS_PROXY"
-        # Not the whole of it: there may be a password in it.
-        raise StartError(
-            f"{where}: a proxy is http://HOST:PORT or https://HOST:PORT here, not {url.scheme}://{url.hostname}"
-        )
+        raise StartError(f"{where}: a proxy is http://HOST:PORT or https://HOST:PORT here, {fault}")
     return proxy
+
+
+def _fault(proxy: str) -> str:
+    """Why it is no proxy for us, but not the whole of it: there may be a password in it."""
+    try:
+        url = urlsplit(proxy)
+        is_usable = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+    except ValueError:  # its text has more of it than may be told
+        return "and what is there is no URL; in a password, signs like / and # are written as %2F and %23"
+    return "" if is_usable else f"not {url.scheme}://{url.hostname}"
 
 
 def _from_environment(server: str) -> str | None:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ class Wish:
     endpoint: str
     discovery_file: str
     token: Token | None
-    bootstrap_token: str
+    bootstrap_token: str = field(repr=False)
     pins: frozenset[str]
     patience_seconds: float
 

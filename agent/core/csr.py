@@ -8,7 +8,7 @@ from datetime import datetime
 from ipaddress import ip_address
 
 from agent.core.model import Object
-from agent.core.x509 import Certificate
+from agent.core.x509 import Certificate, read_certificates
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
@@ -96,6 +96,19 @@ def issued(request: Object, uid: str) -> str | None:
     if "Approved" in conditions and status.get("certificate"):
         return base64.b64decode(status["certificate"]).decode("ascii")
     return None
+
+
+def overdue(request: Object, now: datetime) -> str:
+    """Why the certificate that came of an old request is of no use; empty while there is none, or if it is good."""
+    encoded = (request.get("status") or {}).get("certificate")
+    if not encoded:
+        return ""
+    try:
+        chain = read_certificates(base64.b64decode(encoded).decode("ascii"))
+    except ValueError as error:
+        return f"error parsing signed certificate for CSR: {error}"
+    over = [certificate.not_after for certificate in chain if certificate.is_over(now)]
+    return f"one of the certificates for the CSR has expired: {over[0]}" if over else ""
 
 
 def satisfies(certificate: Certificate, template: Template) -> bool:

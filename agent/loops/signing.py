@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
-from agent.core.csr import Refused, Template, issued, signing_request, usages
+from agent.core.csr import Refused, Template, issued, overdue, signing_request, usages
 from agent.core.model import Object
 from agent.klog import V2
 from agent.ports import AlreadyExists, Clock, Expired, KeyMaker, NotSigned, PreparedRequest, SigningApi, Unavailable
@@ -64,7 +64,7 @@ class Signing:
         if found["spec"].get("signerName") != template.signer:
             fault = f'csr signerNames differ: new "{found["spec"].get("signerName")}", orig: "{template.signer}"'
         stored = base64.b64decode(found["spec"]["request"]).decode(errors="replace")
-        fault = fault or await self._keys.fault(stored, prepared.key_pem, template)
+        fault = fault or await self._keys.fault(stored, prepared.key_pem, template) or overdue(found, self._clock.now())
         if fault:
             raise NotSigned(f"retrieved csr is not compatible: {fault}")
         log.info("csr for this node is still valid")

@@ -20,9 +20,15 @@ def watch(left: int, folder: str) -> None:
             return
         left -= 1
         if left == 0:
+            os.write(2, f"killed before {event} {_name(event, args)}\n".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(on_event)
+
+
+def _name(event: str, args: tuple[Any, ...]) -> str:
+    """The file that was about to change; of a link, its own name."""
+    return os.path.basename(os.fspath(args[1] if event == "os.symlink" else args[0]))  # noqa: PTH119  text is enough
 
 
 def _is_change(event: str, args: tuple[Any, ...], folder: str) -> bool:

@@ -3,7 +3,9 @@ import json
 
 import pytest
 
+from agent.adapters.certificates.early import early_child
 from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.store import PemStore
 from agent.core.config import Certificates, Config
 from agent.core.x509 import read_certificates
 from agent.enrolment import enrol
@@ -47,10 +49,10 @@ def embedded(pair):
     return {"client-certificate-data": certificate, "client-key-data": key}
 
 
-async def enrolled(pair, path, **certificates):
+async def enrolled(pair, path, *, keys=None, **certificates):
     clock = Today(pair.certificate_pem)
     config = Config(node_name="n1", kubeconfig=path, certificates=Certificates(**certificates))
-    return await enrol(config, clock=clock, weather=Weather(clock), on_new=lambda: None)
+    return await enrol(config, clock=clock, weather=Weather(clock), on_new=lambda: None, keys=keys)
 
 
 async def test_plain_credentials_need_nothing_before_or_beside_them(pair, tmp_path):
@@ -98,3 +100,13 @@ async def test_with_a_good_kubeconfig_the_bootstrap_is_not_even_opened(pair, tmp
         pair, path, bootstrap_kubeconfig="/none", rotate_client=rotate, directory=str(tmp_path / "pki")
     )
     assert found.first == ()
+
+
+async def test_where_but_the_kubeconfig_is_missing_no_child_waits_for_the_next_rotation(pair, tmp_path):
+    bootstrap, path = kubeconfig(tmp_path, {"token": "t"}), str(tmp_path / "missing")
+    settings = {"bootstrap_kubeconfig": bootstrap, "rotate_client": True, "directory": str(tmp_path / "pki")}
+    await PemStore(tmp_path / "pki", "kubelet-client").update(*pair)
+    child = early_child(Config(node_name="n1", kubeconfig=path, certificates=Certificates(**settings)))
+    found = await enrolled(pair, path, keys=Smith(child), **settings)
+    assert found.first == ()
+    assert child.returncode is not None

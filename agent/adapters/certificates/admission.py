@@ -122,7 +122,7 @@ class AdmissionFiles:
 def _read(kubeconfig: Path) -> Kubeconfig:
     try:
         return read_kubeconfig(kubeconfig)
-    except (ConfigException, yaml.YAMLError, OSError) as error:
+    except (ConfigException, OSError) as error:
         raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.store import no_password
 from agent.core.x509 import read_certificates
 from agent.ports import Clock, StartError
 
@@ -87,7 +88,7 @@ class ServingCertificate:
                 return None
             read_certificates(texts[0])
             context = self._fresh()
-            context.load_cert_chain(self._certificate, self._key, lambda: b"")
+            context.load_cert_chain(self._certificate, self._key, no_password)
         except FileNotFoundError:
             return None  # it has not been signed yet, or is just being replaced
         except (OSError, ValueError) as error:

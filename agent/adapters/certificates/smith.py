@@ -22,6 +22,13 @@ class Smith:
     def __init__(self, early: Child | None = None) -> None:
         self._early = early  # a child that already waits for the first order
 
+    def dismiss_early(self) -> None:
+        """Send the child away that waits for the first order: there will be none for a long time."""
+        early, self._early = self._early, None
+        if early:
+            early.kill()
+            early.communicate()
+
     async def request(self, template: Template, key_pem: str = "") -> PreparedRequest:
         """A certificate request, for the given key or a new one."""
         early, self._early = self._early, None

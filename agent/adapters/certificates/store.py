@@ -97,7 +97,7 @@ class PemStore:
 def _fault(certificate: Path, key: Path) -> str:
     """Why a pair cannot be used; empty if it can."""
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, _no_password)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, no_password)
         read_certificates(certificate.read_text())
     except (OSError, ValueError) as error:
         return str(error) or type(error).__name__
@@ -109,6 +109,6 @@ def _check(pem: Path) -> None:
         raise ValueError(fault)
 
 
-def _no_password() -> bytes:
-    """Instead of OpenSSL, which would ask on the terminal."""
-    return b""
+def no_password() -> bytes:
+    """Say that a key cannot be used, instead of OpenSSL, which would ask on the terminal."""
+    raise ValueError("the key is encrypted, and a daemon has nobody to ask for the password")

@@ -4,10 +4,13 @@ import tempfile
 
 import pytest
 
+from agent.adapters.certificates.smith import Smith
 from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
+from tests.unit.adapters.certificates.test_store import encrypted
+from tests.unit.core.test_x509 import made
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +68,15 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path, content):
         await load_credentials(str(path))
 
 
+async def test_a_line_that_is_no_yaml_is_named_and_not_shown(tmp_path):
+    path = tmp_path / "kubeconfig"
+    path.write_text("users:\n- name: u\n  user:\n    token: abcdef.s3cret: oops\n")
+    message = f"invalid --kubeconfig {path}: line 4, column 25: mapping values are not allowed here"
+    with pytest.raises(StartError) as raised:
+        await load_credentials(str(path))
+    assert str(raised.value) == message
+
+
 async def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(StartError, match=r"cannot read --kubeconfig .*/nowhere: No such file or directory"):
         await load_credentials(str(tmp_path / "nowhere"))
@@ -81,6 +93,14 @@ async def test_a_key_that_does_not_load_is_named_and_not_shown(tmp_path):
     with pytest.raises(StartError, match=f"--kubeconfig {path}: certificate, key") as raised:
         await load_credentials(path)
     assert "s3cret" not in str(raised.value)
+
+
+async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(tmp_path):
+    pair = await Smith().self_signed("n1")
+    data = {"client-certificate-data": pair.certificate_pem, "client-key-data": encrypted(pair.key_pem)}
+    path = user(tmp_path, **{key: embedded(text) for key, text in data.items()})
+    with pytest.raises(StartError, match=f"invalid --kubeconfig {path}: the key is encrypted"):
+        await load_credentials(path)
 
 
 async def test_embedded_keys_leave_no_files_behind(tmp_path, monkeypatch):
@@ -167,12 +187,27 @@ async def test_an_exec_plugin_may_complain_at_length(tmp_path):
     assert bearer(await load_credentials(plugin(tmp_path, noisy))) == "Bearer t"
 
 
+@pytest.mark.parametrize("place", ["file", "data"])
+async def test_an_exec_plugin_that_wants_the_cluster_gets_its_authority(tmp_path, place):
+    pem = made()
+    (tmp_path / "ca.crt").write_text(pem)
+    authority = {"file": {"certificate-authority": "ca.crt"}, "data": {"certificate-authority-data": embedded(pem)}}
+    said = f"echo \"$KUBERNETES_EXEC_INFO\" > {tmp_path}/info; echo '{answer(token='t')}'"
+    plugin(tmp_path, said, provideClusterInfo=True)
+    config = json.loads((tmp_path / "kubeconfig").read_text())
+    config["clusters"][0]["cluster"] |= authority[place]
+    await load_credentials(written(tmp_path, **config))
+    told = json.loads((tmp_path / "info").read_text())["spec"]["cluster"]
+    assert told == {"server": "https://127.0.0.1:6443", "certificate-authority-data": embedded(pem)}
+
+
 @pytest.mark.parametrize(
     ("script", "more", "message"),
     [
         ("echo no >&2; exit 3", {}, "ended with 3: no"),
         ("echo nonsense", {}, "no ExecCredential"),
         (f"echo '{answer()}'", {}, "neither a token nor a certificate"),
+        (f"echo '{answer(token='t', expirationTimestamp='2030-01-02T03:04:05')}'", {}, "has no time zone"),
         ("true", {"command": "/no/such/plugin", "installHint": "get it there"}, "No such file.*; get it there"),
         ("true", {"interactiveMode": "Always"}, "nobody to ask"),
     ],

@@ -63,22 +63,46 @@ async def test_a_signature_that_comes_late_is_waited_for():
     assert clock.elapsed == 2
 
 
+async def test_rights_that_come_late_are_waited_for():
+    found, clock = discovery(httpx.Response(403, json={}), httpx.Response(401, json={}), cluster_info())
+    await found.by_token("192.0.2.1:6443", TOKEN, frozenset())
+    assert clock.elapsed == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
         (httpx.ConnectError("connection refused"), "https://192.0.2.1:6443: connection refused"),
         (cluster_info(signed=False), 'token id "abcdef" is invalid for this cluster or it has expired'),
+        (httpx.Response(401, json={}), "HTTP 401 Unauthorized"),
+        (httpx.Response(403, json={}), "HTTP 403 Forbidden"),
         (httpx.Response(404, json={}), "HTTP 404"),
         (httpx.Response(200, text="<html>"), "HTTP 200"),
         (httpx.Response(200, json={"data": {"x": "y" * 2**21}}), "larger than"),
     ],
-    ids=["unreachable", "expired token", "no cluster-info", "no Kubernetes at all", "far too much"],
+    ids=[
+        "unreachable",
+        "expired token",
+        "unknown",
+        "no rights",
+        "no cluster-info",
+        "no Kubernetes at all",
+        "far too much",
+    ],
 )
 async def test_what_does_not_get_better_is_told_after_the_timeout(answer, message):
     found, clock = discovery(answer, patience=60.0)
     with pytest.raises(StartError, match=f"couldn't validate the identity of the API Server: .*{message}"):
         await found.by_token("192.0.2.1:6443", TOKEN, PIN)
     assert clock.elapsed == pytest.approx(60, abs=1)
+
+
+async def test_a_proxy_that_is_no_url_is_told_without_its_password(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:s3cret/@192.0.2.9:3128")
+    found = Discovery(clock=Impatient(), patience_seconds=0.0)
+    with pytest.raises(StartError, match="HTTPS_PROXY: a proxy is") as raised:
+        await found.by_token("192.0.2.1:6443", TOKEN, PIN)
+    assert "s3cret" not in str(raised.value)
 
 
 async def test_a_second_answer_that_differs_is_refused():
@@ -115,6 +139,23 @@ async def test_a_file_may_be_on_a_web_server_and_bring_credentials():
     document = json.loads(KUBECONFIG) | {"current-context": "c", "contexts": [context], "users": users}
     found, _ = discovery(httpx.Response(200, json=document), cluster_info())
     assert (await found.by_file("https://192.0.2.9/file")).user == {"token": "t"}
+
+
+async def test_a_file_whose_authority_does_not_load_is_named(tmp_path):
+    path = tmp_path / "discovery.conf"
+    path.write_text(KUBECONFIG.replace(CLUSTER["certificate-authority-data"], base64.b64encode(b"broken").decode()))
+    found, _ = discovery(cluster_info())
+    with pytest.raises(ConfigError, match=f"the certificate-authority in {path} does not load"):
+        await found.by_file(str(path))
+
+
+async def test_a_file_that_is_no_yaml_is_named_without_its_secrets(tmp_path):
+    path = tmp_path / "discovery.conf"
+    path.write_text("users:\n- user: {token: *s3cret}\n")
+    found, _ = discovery(cluster_info())
+    with pytest.raises(ConfigError) as raised:
+        await found.by_file(str(path))
+    assert str(raised.value) == f"malformed kubeconfig in {path}: line 2, column 17: found undefined alias"
 
 
 async def test_a_file_that_is_not_there_is_not_waited_for(tmp_path):

@@ -1,6 +1,7 @@
 """How the API server's answers become our errors; a real one is asked in tests/integration."""
 
 import asyncio
+import base64
 import json
 import socket
 import threading
@@ -129,6 +130,58 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
         await lane.close()
     assert str(raised.value).startswith('Get "http://127.0.0.1:1/api/v1/nodes/n1": Connect')
     assert "s3cret" not in str(raised.value)
+
+
+async def test_a_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(tmp_path, caplog):
+    caplog.set_level(1)
+    heads = []
+
+    async def listen(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+        config = kubeconfig_for(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        config["users"][0]["user"] = {"username": "someone", "password": "s3:cret"}
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        credentials = await load_credentials(str(path))
+        lane = Lane(credentials, architecture="amd64")
+        with pytest.raises(Unavailable) as raised:
+            await KubeNodes(lane).get("n1")
+        await lane.close()
+    encoded = base64.b64encode(b"someone:s3:cret").decode()
+    assert f"authorization: Basic {encoded}\r\n" in heads[0]
+    shown = f"{credentials!r} {raised.value!r} {[(record.getMessage(), record.args) for record in caplog.records]}"
+    assert "Response" in shown  # there was something to look at
+    assert "s3:cret" not in shown
+    assert encoded not in shown
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("127.0.0.1:{port}", "the proxy answered 407 Who are you?"), ("127.0.0.1:x", "is no URL")],
+    ids=["a proxy that refuses us", "no URL at all"],
+)
+async def test_the_password_of_a_proxy_is_not_told(tmp_path, host, message):
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Who are you?\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(kubeconfig_for("https://192.0.2.1:6443")))
+    credentials = await load_credentials(str(path))
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        address = host.format(port=proxy.sockets[0].getsockname()[1])
+        credentials.configuration.proxy = f"http://user:hunter2@{address}"
+        lane = Lane(credentials, architecture="amd64")
+        with pytest.raises(Unavailable) as raised:
+            await KubeNodes(lane).get("n1")
+        await lane.close()
+    assert str(raised.value).startswith('Get "https://192.0.2.1:6443/api/v1/nodes/n1": ')
+    assert str(raised.value).endswith(message)
 
 
 GOOD = {"metadata": {"name": "n1", "uid": "u", "resourceVersion": "1"}}

@@ -53,3 +53,10 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_telling_its_password():
     with pytest.raises(StartError, match=r"proxy-url: a proxy is http://HOST:PORT .* not socks5://proxy") as caught:
         proxy_for("https://10.1.2.3", "socks5://user:secret@proxy:1080")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["secret/", "secret#", "secret\u2100"], ids=["slash", "hash", "letter-like sign"])
+def test_a_proxy_that_is_no_url_is_refused_without_telling_its_password(password):
+    with pytest.raises(StartError, match=r"proxy-url: a proxy is http://HOST:PORT .* no URL; .* %2F and %23") as caught:
+        proxy_for("https://10.1.2.3", f"http://user:{password}@proxy:1080")
+    assert "secret" not in str(caught.value)

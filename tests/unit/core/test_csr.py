@@ -10,6 +10,7 @@ from agent.core.csr import (
     client_template,
     digested_name,
     issued,
+    overdue,
     rotation_deadline,
     satisfies,
     serving_template,
@@ -17,6 +18,7 @@ from agent.core.csr import (
     usages,
 )
 from agent.core.x509 import Certificate
+from tests.unit.core.test_x509 import made
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -131,3 +133,22 @@ def test_a_certificate_is_taken_only_when_it_is_approved_and_there():
 def test_a_request_that_nothing_will_come_of_is_refused_in_kubelets_words(found, message):
     with pytest.raises(Refused, match=f"^{message}$"):
         issued(found, "u")
+
+
+GOOD, OVER = made(begin=BEGIN, end=BEGIN + timedelta(days=2)), made(begin=BEGIN, end=BEGIN + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("pem", "message"),
+    [
+        ("", ""),
+        (GOOD, ""),
+        (OVER, "one of the certificates for the CSR has expired: 2026-01-01 01:00:00+00:00"),
+        (GOOD + OVER, "one of the certificates for the CSR has expired: 2026-01-01 01:00:00+00:00"),
+        ("nonsense", "error parsing signed certificate for CSR: there is no certificate in it"),
+    ],
+    ids=["none yet", "good", "expired", "expired in the chain", "no certificate"],
+)
+def test_what_an_old_request_has_brought_may_be_of_no_use_by_now(pem, message):
+    found = request("Approved", certificate=base64.b64encode(pem.encode()).decode())
+    assert overdue(found, BEGIN + timedelta(days=1)) == message

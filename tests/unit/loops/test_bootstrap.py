@@ -1,4 +1,6 @@
 import asyncio
+import base64
+from datetime import timedelta
 
 import pytest
 
@@ -6,6 +8,7 @@ from agent.core.csr import client_template
 from agent.loops.bootstrap import Bootstrap
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
+from tests.unit.core.test_x509 import made
 from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore
 
 pytestmark = pytest.mark.anyio
@@ -89,6 +92,19 @@ async def test_a_request_that_was_found_and_is_not_ours_is_not_waited_for(bootst
     keys.fault_found = "csr subjects differ"
     with pytest.raises(StartError, match="retrieved csr is not compatible: csr subjects differ"):
         await bootstrap.run()
+
+
+async def test_a_certificate_that_expired_in_the_request_that_was_found_is_not_taken(bootstrap, desk, files, clock):
+    desk.approves = False
+    async with running(bootstrap):
+        await clock.advance(5)
+    pem = made(begin=clock.now() - timedelta(days=2), end=clock.now() - timedelta(seconds=1))
+    await desk.decide(desk.names[0], "Approved", certificate=base64.b64encode(pem.encode()).decode())
+    with pytest.raises(
+        StartError, match="retrieved csr is not compatible: one of the certificates for the CSR has expi"
+    ):
+        await bootstrap.run()
+    assert not files.finished
 
 
 async def test_a_key_that_is_none_is_replaced(bootstrap, keys, files):

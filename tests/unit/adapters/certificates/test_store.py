@@ -99,15 +99,18 @@ async def test_plain_files_are_used_where_there_is_nothing_better(store, pairs, 
     assert name_of(await PemStore(tmp_path / "pki", "kubelet-client", other=given).current()) == "second"
 
 
-async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(store, pairs):
-    secret = serialization.load_pem_private_key(pairs[0].key_pem.encode(), None).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.BestAvailableEncryption(b"x"),
-    )
+def encrypted(key_pem):
+    """The same key, with a password."""
+    key = serialization.load_pem_private_key(key_pem.encode(), None)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL)
+    return key.private_bytes(*form, serialization.BestAvailableEncryption(b"x")).decode()
+
+
+async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(store, pairs, caplog):
     store.path.parent.mkdir()
-    store.path.write_text(pairs[0].certificate_pem + secret.decode())
+    store.path.write_text(pairs[0].certificate_pem + encrypted(pairs[0].key_pem))
     assert await store.current() is None
+    assert "the key is encrypted, and a daemon has nobody to ask" in str([record.args for record in caplog.records])
 
 
 def updated(folder, pair, *, killed_at):
