@@ -78,7 +78,7 @@ class _Life:
         reason = "PodInitializing" if init_containers(self.pod) else "ContainerCreating"
         found = {}
         for _, spec in placed_containers(self.pod):
-            each = one.waiting(spec, reason) | known.get(spec["name"], {})
+            each = one.dated(one.waiting(spec, reason) | known.get(spec["name"], {}), self.setting.now)
             found[spec["name"]] = one.sized(each, spec) if one.started_at(each) else each
         return found
 
