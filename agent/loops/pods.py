@@ -85,9 +85,9 @@ class PodLoop:
             self._static.missing.set()
 
     def end(self, pod: Object, order: Order) -> None:
-        """Have a pod end, for a reason that is not its own."""
+        """Have a pod end, for a reason that is not its own; the first one counts."""
         if known := self.shelf.get(uid_of(pod)):
-            known.order = order
+            known.order = known.order or order
             self._agenda.call(uid_of(pod))
 
     async def run(self) -> None:
@@ -144,18 +144,24 @@ class PodLoop:
             patch = status_patch(pod, status)
             if patch is None or patch == sent:
                 break
-            await self._send(pod, status, patch)
+            if not await self._send(known, pod, status, patch):
+                return
             sent = patch
         if next_at is not None:
             self._agenda.call(uid, in_seconds=max(0.0, (next_at - self._clock.now()).total_seconds()))
         if is_doomed(pod) and is_terminal(pod):
             await self._remove(known, pod)
 
-    async def _send(self, pod: Object, status: Object, patch: Object) -> None:
+    async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
+        """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
         for event in pod_events(pod, status):
             self._tell(pod, event)
+        if self.shelf.get(uid_of(pod)) is not known:
+            self._events.forget(uid_of(pod))
+            return False
         self.shelf.keep(answer)
+        return True
 
     async def _remove(self, known: HeldPod, pod: Object) -> None:
         """The last word about a pod that has ended; one with finalizers waits for others then."""

@@ -8,6 +8,7 @@ import pytest
 
 from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
+from agent.core.pods.ending import Order
 from agent.core.shutdown import GracePeriod
 from agent.loops.eviction import EvictionLoop
 from agent.loops.observe import Observer
@@ -33,6 +34,7 @@ class FakePods:
 
     def __init__(self):
         self.objects, self.patches, self.deleted, self.fail = {}, [], [], lambda: None
+        self.meanwhile = lambda name: None  # what happens before an answer arrives
         self._versions = itertools.count(1)
         self.watcher = None
 
@@ -45,8 +47,11 @@ class FakePods:
 
     def doom(self, name, grace=30, when="2026-01-02T03:04:35Z"):
         """Ask for a pod's end."""
-        marks = {"deletionTimestamp": when, "deletionGracePeriodSeconds": grace, "generation": 2}
-        self._store(merged(self.objects[name], {"metadata": marks}))
+        self.mark(name, deletionTimestamp=when, deletionGracePeriodSeconds=grace, generation=2)
+
+    def mark(self, name, **metadata):
+        """Change something about a pod."""
+        self._store(merged(self.objects[name], {"metadata": metadata}))
 
     def drop(self, name):
         """Remove a pod without waiting for anybody."""
@@ -63,7 +68,9 @@ class FakePods:
         if patch["metadata"]["uid"] != self.objects[name]["metadata"]["uid"]:
             raise Conflict("the UID is another")
         self.patches.append(name)
-        return self._store(merged(self.objects[name], patch))
+        answer = self._store(merged(self.objects[name], patch))
+        self.meanwhile(name)
+        return answer
 
     async def delete(self, namespace, name, uid):
         if error := self.fail():
@@ -185,6 +192,17 @@ async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the
         await settle()
         loop.remove(gone)
     assert [reason for _, reason in told.events].count("Killing") == 1
+
+
+async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.meanwhile = pods.drop  # the watch is faster than the answer
+        pods.mark("a", generation=2)
+        await settle()
+        assert loop.shelf.pods() == []
+    assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
 
 
 async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
@@ -407,6 +425,25 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readi
     assert {pods.objects[name]["status"]["reason"] for name in "ab"} == {"Evicted"}
     assert node_voice.reasons == ["EvictionThresholdMet", "EvictionThresholdMet"]
     assert told.events.count(("a", "Evicted")) == 1
+
+
+async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop, pods, clock):
+    for name in ("doomed", "evicted", "gone"):
+        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
+        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
+    async with running(loop):
+        await clock.advance(1)
+        pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
+        loop.end(pods.objects["evicted"], Order("Evicted", "short of memory", 30.0, clock.now()))
+        pods.drop("gone")
+        await clock.advance(2)
+        ending = asyncio.create_task(end_in_groups(loop, periods=(GracePeriod(0, 20),), clock=clock))
+        await clock.advance(5)
+        assert not ending.done()
+        await clock.advance(2)
+        assert ending.done()
+    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
+    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
 
 
 async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(loop, pods, told, clock):
