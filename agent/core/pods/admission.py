@@ -13,6 +13,7 @@ from agent.core.pods.resources import Claim, quality, units
 from agent.core.quantity import Quantity
 from agent.core.shutdown import SHUTTING_DOWN
 
+NODE_AFFINITY = "NodeAffinity"
 _MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 _ORDER = ("cpu", "memory", "ephemeral-storage")
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  as the scheduler writes it
@@ -146,7 +147,7 @@ def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
     """What the scheduler would have said too."""
     node = premises.node
     if not accepts(pod, node):
-        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+        return _failed(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
     taken = [port for other in premises.others for port in other.host_ports]
     if any(_conflicts(port, other) for port in wanted.host_ports for other in taken):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")

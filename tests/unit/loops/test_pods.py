@@ -120,12 +120,19 @@ def settings():
 
 
 @pytest.fixture
-def loop(settings, pods, told, own, readiness, clock):
+def loop(settings, pods, nodes, told, own, readiness, clock):
     config = Config(node_name="n1", pods=settings)
     observer = Observer(config=config, host=FakeHost(clock), readiness=readiness, clock=clock)
     own.node = copy.deepcopy(NODE)
     pods.watcher = PodLoop(
-        config=config, pods=pods, own=own, observer=observer, readiness=readiness, events=told, clock=clock
+        config=config,
+        pods=pods,
+        nodes=nodes,
+        own=own,
+        observer=observer,
+        readiness=readiness,
+        events=told,
+        clock=clock,
     )
     return pods.watcher
 
@@ -259,6 +266,18 @@ async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, 
     async with running(loop):
         await settle()
     assert sorted([pods.phase("a"), pods.phase("b")]) == ["Failed", "Running"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "phase"), [({"zone": "a"}, "Running"), ({}, "Failed"), (None, "Failed")], ids=["new", "same", "unknown"]
+)
+async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(loop, pods, nodes, labels, phase):
+    if labels is not None:
+        nodes.objects["n1"] = merged(NODE, {"metadata": {"labels": labels, "resourceVersion": "2"}})
+    async with running(loop):
+        pods.add("a", spec={"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "x:1"}]})
+        await settle()
+    assert (pods.phase("a"), len(nodes.times("get"))) == (phase, 1)
 
 
 def asking(cpu, priority=0):
