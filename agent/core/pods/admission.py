@@ -61,6 +61,7 @@ def refusal(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
         _under_pressure(pod, premises.pressure)
         or _sysctl(pod, premises.allowed_sysctls)
         or _operating_system(pod)
+        or _strict_groups(pod)
         or (None if is_critical(pod) else _short(wanted, premises))  # others have to go for a critical one
         or _unwanted(pod, wanted, premises)
         or _going_down(premises.problems)
@@ -95,6 +96,14 @@ def _operating_system(pod: Object) -> Refusal | None:
     if (pod["spec"].get("os") or {"name": "linux"})["name"] != "linux":
         return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return None
+
+
+def _strict_groups(pod: Object) -> Refusal | None:
+    """What a container runtime would have to promise, and there is none."""
+    if (pod["spec"].get("securityContext") or {}).get("supplementalGroupsPolicy") != "Strict":
+        return None
+    told = "SupplementalGroupsPolicy=Strict is not supported in this node"
+    return Refusal("SupplementalGroupsPolicyNotSupported", told)
 
 
 class Shortage(NamedTuple):
