@@ -155,6 +155,21 @@ def test_a_readiness_gate_opens_the_pod(home: Home) -> None:
     home.kubectl("wait", "--for=condition=Ready", "pod/gated", "--timeout=15s")
 
 
+def test_an_odd_status_does_not_stop_a_pod_or_the_others(home: Home) -> None:
+    agent = home.start()
+    home.apply(home.bare_pod("odd"))
+    home.wait_until_running(1)
+    [container] = home.pod("odd")["status"]["containerStatuses"]
+    odd = {"conditions": [{"type": "example.com/odd"}], "containerStatuses": [{**container, "state": {"running": {}}}]}
+    home.kubectl("patch", "pod", "odd", "--subresource=status", "--patch", json.dumps({"status": odd}))
+    home.apply(home.bare_pod("other"))
+    home.wait_until_running(2)
+    conditions = home.pod("odd")["status"]["conditions"]
+    assert next(one["status"] for one in conditions if one["type"] == "example.com/odd") == ""
+    home.kubectl("delete", "pod", "odd", "other", "--timeout=30s")
+    assert "makes no sense" not in agent.log_text()
+
+
 def test_a_static_pod_is_shown_shown_again_and_goes_with_its_file(home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     folder.mkdir()
