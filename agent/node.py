@@ -178,6 +178,7 @@ class Node:
         self._pods = PodLoop(
             config=self._config,
             pods=lanes.pods,
+            nodes=self._lanes.nodes,
             shelf=shelf,
             static=static,
             own=self._own,

@@ -1,9 +1,11 @@
 """Files that ask for static pods."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from agent.core.pods.static import Manifest, manifest_fault
 
@@ -25,8 +27,8 @@ class ManifestFiles:
 
         for file in self._files():
             try:
-                pod = yaml.safe_load(file.read_text())
-            except (OSError, ValueError, yaml.YAMLError) as error:
+                pod = _as_json(yaml.safe_load(file.read_text()))
+            except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
                 log.error("Could not process manifest file", {"err": error, "path": str(file)})
                 continue
             if fault := manifest_fault(pod):
@@ -38,3 +40,8 @@ class ManifestFiles:
         if not self._path.is_dir():
             return [self._path] if self._path.is_file() else []
         return sorted(file for file in self._path.iterdir() if file.is_file() and not file.name.startswith("."))
+
+
+def _as_json(value: object) -> Any:
+    """As kubelet reads YAML: as the JSON that it stands for, with strings for keys, and nothing that JSON lacks."""
+    return json.loads(json.dumps(value, default=str, allow_nan=False, ensure_ascii=False).encode())

@@ -1,6 +1,6 @@
 """What a pod must look like to be let in.
 
-Everything here is what an API server guarantees: one pod that does not fit would keep all others out.
+Everything here is what an API server guarantees: a pod that does not fit is left alone for ever.
 """
 
 from datetime import datetime
@@ -122,6 +122,7 @@ class PodSpec(Struct, rename="camel"):
 
     containers: Annotated[list[ContainerShape], Meta(min_length=1)]
     init_containers: list[ContainerShape] | None = None
+    ephemeral_containers: list[ContainerShape] | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
@@ -145,9 +146,9 @@ class Termination(Struct, rename="camel"):
 
 
 class Running(Struct, rename="camel"):
-    """Since when a container runs."""
+    """Since when a container runs, as far as that was told."""
 
-    started_at: Moment
+    started_at: Moment | None = None
 
 
 class ContainerState(Struct):
@@ -161,7 +162,7 @@ class ContainerState(Struct):
 class ContainerStatus(Struct, rename="camel"):
     """How a container is doing."""
 
-    name: Word
+    name: str
     state: ContainerState
     last_state: ContainerState
     restart_count: int
@@ -172,7 +173,7 @@ class PodCondition(Struct):
     """One condition of a pod."""
 
     type: Word
-    status: Word
+    status: str
 
 
 class PodIP(Struct):
@@ -188,15 +189,16 @@ class PodStatus(Struct, rename="camel", frozen=True):
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
     pod_ips: list[PodIP] | None = field(default=None, name="podIPs")
     start_time: Moment | None = None
     qos_class: str = ""
 
 
-class PodMetadata(Metadata, rename="camel"):
+class PodMetadata(Metadata, rename="camel", kw_only=True):
     """What a pod has beside what every object has."""
 
-    namespace: Word = ""
+    namespace: Word
     deletion_timestamp: Moment | UnsetType = UNSET
     deletion_grace_period_seconds: int | None = None
     generation: int | None = None

@@ -9,7 +9,16 @@ from agent.core.config import Config
 from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import REFUSED, Premises, Refusal, no_room, refusal, rejected_status, shortages
+from agent.core.pods.admission import (
+    NODE_AFFINITY,
+    REFUSED,
+    Premises,
+    Refusal,
+    no_room,
+    refusal,
+    rejected_status,
+    shortages,
+)
 from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.life import Turn, turn
@@ -24,7 +33,7 @@ from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import HeldPod, PodShelf, uid_of
 from agent.loops.readiness import Readiness
 from agent.loops.staticpods import StaticPodLoop
-from agent.ports import ApiError, Clock, NotFound, PodApi, Recorder
+from agent.ports import ApiError, Clock, NodeApi, NotFound, PodApi, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +52,7 @@ class PodLoop:
         *,
         config: Config,
         pods: PodApi,
+        nodes: NodeApi,
         own: OwnNode,
         observer: Observer,
         readiness: Readiness,
@@ -53,6 +63,7 @@ class PodLoop:
     ) -> None:
         self._config = config
         self._api = pods
+        self._nodes = nodes
         self._own = own
         self._observer = observer
         self._readiness = readiness
@@ -85,9 +96,9 @@ class PodLoop:
             self._static.missing.set()
 
     def end(self, pod: Object, order: Order) -> None:
-        """Have a pod end, for a reason that is not its own."""
+        """Have a pod end, for a reason that is not its own; the first one counts."""
         if known := self.shelf.get(uid_of(pod)):
-            known.order = order
+            known.order = known.order or order
             self._agenda.call(uid_of(pod))
 
     async def run(self) -> None:
@@ -141,21 +152,37 @@ class PodLoop:
                 self._agenda.call(uid, in_seconds=_NO_NODE_SECONDS)
                 return
             status, next_at = self._turn(known, pod, node)
+            if status.get("reason") == NODE_AFFINITY and not is_begun(pod):
+                status, next_at = self._turn(known, pod, await self._fresh(node))
             patch = status_patch(pod, status)
             if patch is None or patch == sent:
                 break
-            await self._send(pod, status, patch)
+            if not await self._send(known, pod, status, patch):
+                return
             sent = patch
         if next_at is not None:
             self._agenda.call(uid, in_seconds=max(0.0, (next_at - self._clock.now()).total_seconds()))
         if is_doomed(pod) and is_terminal(pod):
             await self._remove(known, pod)
 
-    async def _send(self, pod: Object, status: Object, patch: Object) -> None:
+    async def _fresh(self, node: Object) -> Object:
+        """The Node as it is now: as kubelet reads it before it refuses a pod for labels that may be old."""
+        try:
+            self._own.put(await self._nodes.get(self._config.node_name))
+        except ApiError as error:
+            log.error("Failed to synchronously fetch node info", {"err": error})
+        return self._own.node or node
+
+    async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
+        """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
         for event in pod_events(pod, status):
             self._tell(pod, event)
+        if self.shelf.get(uid_of(pod)) is not known:
+            self._events.forget(uid_of(pod))
+            return False
         self.shelf.keep(answer)
+        return True
 
     async def _remove(self, known: HeldPod, pod: Object) -> None:
         """The last word about a pod that has ended; one with finalizers waits for others then."""

@@ -14,8 +14,11 @@ _LOOK_SECONDS = 0.2
 
 
 async def end_in_groups(pods: PodLoop, *, periods: Sequence[GracePeriod], clock: Clock) -> None:
-    """End the pods of one priority after those of another, each group within its time."""
-    for group in groups(pods.shelf.lively(), periods):
+    """End the pods of one priority after those of another, each group within its time.
+
+    Those that are ending already are waited for, too, as a kubelet's active pods.
+    """
+    for group in groups([*pods.shelf.lively(), *pods.shelf.leaving()], periods):
         log.info("Shutdown manager killing pods", {"pods": len(group.pods), "shutdownGracePeriod": group.seconds})
         for pod in group.pods:
             pods.end(pod, parting(pod, group.seconds, clock.now()))

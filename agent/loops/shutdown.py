@@ -1,5 +1,6 @@
 """Tell the cluster that the node goes down, before it does."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 _SUBJECT = "shutdown"
 _TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
 _RECONNECT_SECONDS = 1.0
-_RELOAD_SECONDS = (0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
+_RELOAD_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
 
 
 class Departure:
@@ -48,12 +49,14 @@ class Departure:
         )
 
     async def begin(self) -> None:
-        """Become not ready and have the pods end; return when that is done, or when the cluster does not listen."""
+        """Become not ready and meanwhile have the pods end; return when that is done, or when time is up."""
         self.began.set(value=self._clock.now().timestamp())
         self._events.record(SHUTDOWN_DETECTED)
         self._readiness.block(_SUBJECT, SHUTTING_DOWN)
-        if await self._was_told() and self._end_pods:
-            await self._end_pods()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._until_told(), name=f"{type(self).__name__}-told")
+            if self._end_pods:
+                await self._end_pods()
         self.ended.set(value=self._clock.now().timestamp())
 
     def cancel(self) -> None:
@@ -61,15 +64,14 @@ class Departure:
         self._events.record(SHUTDOWN_CANCELLED)
         self._readiness.clear(_SUBJECT)
 
-    async def _was_told(self) -> bool:
+    async def _until_told(self) -> None:
         end = self._clock.monotonic() + _TELL_SECONDS
         while not self._is_told():
             if (left := end - self._clock.monotonic()) <= 0:
                 log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
-                return False
+                return
             await self._clock.wait(self._own.news, left)
         log.info("The API server knows that the node is shutting down")
-        return True
 
     def _is_told(self) -> bool:
         ready = find_condition((self._own.node or {}).get("status", {}), "Ready")
@@ -155,7 +157,7 @@ class ShutdownLoop:
 
     async def _until_raised(self, session: LogindSession) -> None:
         for pause_seconds in _RELOAD_SECONDS:
+            await self._clock.sleep(pause_seconds)
             if await session.delay_seconds() >= self._seconds:
                 return
-            await self._clock.sleep(pause_seconds)
         raise LogindRefused("logind did not take the new value over")

@@ -139,14 +139,15 @@ def wait_until_ready(plane: ControlPlane, name: str) -> None:
     eventually(lambda: plane.get("serviceaccount", "default", "default"))
 
 
-def pods(name: str, numbers: Iterable[int]) -> str:
-    """Pods bound to the node, as a manifest."""
+def pods(name: str, numbers: Iterable[int], *, bound: bool = True) -> str:
+    """Pods bound to the node, or for the scheduler to bind to it, as a manifest."""
+    place = {"nodeName": name} if bound else {"nodeSelector": {"kubernetes.io/hostname": name}}
     items = [
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"{name}-{number}", "labels": {"bench": name}},
-            "spec": {"nodeName": name, "containers": [{"name": "main", "image": "pause:1"}]},
+            "spec": {**place, "containers": [{"name": "main", "image": "pause:1"}]},
         }
         for number in numbers
     ]

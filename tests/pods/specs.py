@@ -105,6 +105,7 @@ CASES = (
     ),
     PodCase("service account token", {"automountServiceAccountToken": True, **_one()}),
     PodCase("users", {"securityContext": {"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 3000}, **_one()}),
+    PodCase("strict groups", {"securityContext": {"supplementalGroupsPolicy": "Strict"}, **_one()}),
     PodCase("image without a tag", _one(image="busybox")),
     PodCase("image with a digest", _one(image=f"example.com:5000/a/b@sha256:{'ab' * 32}")),
     PodCase("critical", {"priorityClassName": "system-node-critical", **_one()}),

@@ -114,6 +114,22 @@ def test_what_was_deleted_while_nobody_was_there_ends_when_somebody_is(home: Hom
     assert home.pod("kept")["status"] == before["status"]  # adopted, not restarted
 
 
+def test_who_deletes_by_force_has_the_place_at_once_and_the_name(home: Home) -> None:
+    home.start("--max-pods=2")
+    home.apply(home.bare_pod("kept"), home.bare_pod("forced"))
+    home.wait_until_running(2)
+    uids = set()
+    for _ in range(5):
+        uids.add(home.pod("forced")["metadata"]["uid"])
+        home.kubectl("delete", "pod", "forced", "--force", "--grace-period=0")
+        home.apply(home.bare_pod("forced"))  # were the old one still counted, there would be no room for it
+        home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/forced", "--timeout=30s")
+    assert home.phases() == {"kept": "Running", "forced": "Running"}
+    assert home.pod("forced")["metadata"]["uid"] not in uids
+    eventually(lambda: "Killing" in home.kubectl("get", "events", "--output=jsonpath={.items[*].reason}"), within=20)
+    home.kubectl("delete", "pod", "forced", "kept", "--timeout=30s")
+
+
 def test_a_pod_takes_its_time_to_end_but_no_more_than_it_may(home: Home) -> None:
     home.start()
     slow = {"fake-kubelet.dev/stop-after": "1h"}
@@ -137,6 +153,21 @@ def test_a_readiness_gate_opens_the_pod(home: Home) -> None:
     patch = json.dumps({"status": {"conditions": [condition]}})
     home.kubectl("patch", "pod", "gated", "--subresource=status", "--patch", patch)
     home.kubectl("wait", "--for=condition=Ready", "pod/gated", "--timeout=15s")
+
+
+def test_an_odd_status_does_not_stop_a_pod_or_the_others(home: Home) -> None:
+    agent = home.start()
+    home.apply(home.bare_pod("odd"))
+    home.wait_until_running(1)
+    [container] = home.pod("odd")["status"]["containerStatuses"]
+    odd = {"conditions": [{"type": "example.com/odd"}], "containerStatuses": [{**container, "state": {"running": {}}}]}
+    home.kubectl("patch", "pod", "odd", "--subresource=status", "--patch", json.dumps({"status": odd}))
+    home.apply(home.bare_pod("other"))
+    home.wait_until_running(2)
+    conditions = home.pod("odd")["status"]["conditions"]
+    assert next(one["status"] for one in conditions if one["type"] == "example.com/odd") == ""
+    home.kubectl("delete", "pod", "odd", "other", "--timeout=30s")
+    assert "makes no sense" not in agent.log_text()
 
 
 def test_a_static_pod_is_shown_shown_again_and_goes_with_its_file(home: Home, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from agent.core.pods.resources import Claim, quality, units
 from agent.core.quantity import Quantity
 from agent.core.shutdown import SHUTTING_DOWN
 
+NODE_AFFINITY = "NodeAffinity"
 _MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 _ORDER = ("cpu", "memory", "ephemeral-storage")
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  as the scheduler writes it
@@ -60,6 +61,7 @@ def refusal(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
         _under_pressure(pod, premises.pressure)
         or _sysctl(pod, premises.allowed_sysctls)
         or _operating_system(pod)
+        or _strict_groups(pod)
         or (None if is_critical(pod) else _short(wanted, premises))  # others have to go for a critical one
         or _unwanted(pod, wanted, premises)
         or _going_down(premises.problems)
@@ -94,6 +96,14 @@ def _operating_system(pod: Object) -> Refusal | None:
     if (pod["spec"].get("os") or {"name": "linux"})["name"] != "linux":
         return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return None
+
+
+def _strict_groups(pod: Object) -> Refusal | None:
+    """What a container runtime would have to promise, and there is none."""
+    if (pod["spec"].get("securityContext") or {}).get("supplementalGroupsPolicy") != "Strict":
+        return None
+    told = "SupplementalGroupsPolicy=Strict is not supported in this node"
+    return Refusal("SupplementalGroupsPolicyNotSupported", told)
 
 
 class Shortage(NamedTuple):
@@ -146,7 +156,7 @@ def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
     """What the scheduler would have said too."""
     node = premises.node
     if not accepts(pod, node):
-        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+        return _failed(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
     taken = [port for other in premises.others for port in other.host_ports]
     if any(_conflicts(port, other) for port in wanted.host_ports for other in taken):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")

@@ -59,6 +59,14 @@ def sized(before: Object, container: Object) -> Object:
     return {**{name: value for name, value in before.items() if name != "allocatedResources"}, **told}
 
 
+def dated(before: Object, now: datetime) -> Object:
+    """The container with a start to count from: of one that runs since nobody knows when, that is now."""
+    running = before["state"].get("running")
+    if running is None or running.get("startedAt"):
+        return before
+    return {**before, "state": {"running": {"startedAt": timestamp(now)}}}
+
+
 def ended(before: Object, at: datetime, exit_code: int) -> Object:
     """The container after it ended."""
     terminated = {

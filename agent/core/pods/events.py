@@ -7,6 +7,7 @@ from agent.core.model import Object
 from agent.core.pods.container import BACK_OFF
 from agent.core.pods.ending import SHUTDOWN_REASON
 from agent.core.pods.parts import (
+    EPHEMERAL,
     FAILED,
     SUCCEEDED,
     container_statuses,
@@ -33,7 +34,7 @@ def pod_events(pod: Object, status: Object) -> list[PodEvent]:
     for place, container in placed_containers(pod):
         before, after = _found(old, container["name"]), _found(status, container["name"])
         events += _placed(place, container, _container_events(pod, container, before, after))
-        if _is_told_to_end(pod, status, container):
+        if _is_told_to_end(pod, status, place, container):
             events += _killing(place, container, before)
     return [*events, *_ends(old, status)]
 
@@ -76,11 +77,12 @@ def _container_events(pod: Object, container: Object, before: Object, after: Obj
         yield PodEvent("BackOff", told, "Warning")
 
 
-def _is_told_to_end(pod: Object, status: Object, container: Object) -> bool:
+def _is_told_to_end(pod: Object, status: Object, place: str, container: Object) -> bool:
     """The first status after a deletion says that it was seen; without one, only the pod's end is a reason."""
     if is_doomed(pod):
         return not _is_noticed(pod)
-    return status["phase"] in {SUCCEEDED, FAILED} and (bool(status.get("reason")) or is_sidecar(container))
+    outlives = place == EPHEMERAL or is_sidecar(container)  # and would run on beside what has ended by itself
+    return status["phase"] in {SUCCEEDED, FAILED} and (bool(status.get("reason")) or outlives)
 
 
 def _is_noticed(pod: Object) -> bool:

@@ -3,6 +3,7 @@
 Nothing else is remembered, so a pod goes on where it was when another process takes over.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -65,6 +66,9 @@ class _Life:
         self._notice_probes()
         now_phase = phase(self.pod, self.statuses, is_over=False)
         if now_phase in {SUCCEEDED, FAILED}:
+            # As kubelet: the end is not told while anything runs, be it a debugger or a sidecar of init containers.
+            self._end(spec for _, spec in placed_containers(self.pod))
+            self._notice_probes()
             return Turn(self._status(now_phase, has_sandbox=False), None)
         return Turn(self._status(now_phase, has_sandbox=has_sandbox), min(self.due, default=None))
 
@@ -74,7 +78,7 @@ class _Life:
         reason = "PodInitializing" if init_containers(self.pod) else "ContainerCreating"
         found = {}
         for _, spec in placed_containers(self.pod):
-            each = one.waiting(spec, reason) | known.get(spec["name"], {})
+            each = one.dated(one.waiting(spec, reason) | known.get(spec["name"], {}), self.setting.now)
             found[spec["name"]] = one.sized(each, spec) if one.started_at(each) else each
         return found
 
@@ -97,14 +101,15 @@ class _Life:
         for spec in containers(self.pod):
             self._move(MAIN, spec)
         if not any(self._goes_on(spec) for spec in containers(self.pod)):
-            self._end_sidecars()
+            self._end(filter(is_sidecar, init_containers(self.pod)))
 
     def _goes_on(self, spec: Object) -> bool:
         code = one.exit_code(self.statuses[spec["name"]])
         return code is None or is_restarted(self.pod, spec, code)
 
-    def _end_sidecars(self) -> None:
-        for spec in filter(is_sidecar, init_containers(self.pod)):
+    def _end(self, specs: Iterable[Object]) -> None:
+        """Stop those of the containers that run."""
+        for spec in specs:
             status = self.statuses[spec["name"]]
             if one.started_at(status):
                 self.statuses[spec["name"]] = one.ended(status, self.setting.now, 0)

@@ -28,6 +28,9 @@ def manifest_fault(pod: object) -> str | None:
         return "it has no name"
     if not isinstance(spec, dict) or not spec.get("containers"):
         return "it has no containers"
+    for part, name, kind in ((metadata, "labels", dict), (metadata, "annotations", dict), (spec, "tolerations", list)):
+        if not isinstance(part.get(name) or kind(), kind):
+            return f"its {name} make no sense"
     return None
 
 
@@ -54,7 +57,7 @@ def mirror_pod(manifest: Manifest, node: Object, now: datetime) -> Object:
 
 def manifest_hash(manifest: Manifest, node_name: str) -> str:
     """What tells one version of a manifest from another."""
-    words = json.dumps([manifest.pod, f"host:{node_name}", f"file:{manifest.path}"], sort_keys=True, default=str)
+    words = json.dumps([manifest.pod, f"host:{node_name}", f"file:{manifest.path}"], sort_keys=True)
     return hashlib.sha256(words.encode()).hexdigest()[:32]
 
 

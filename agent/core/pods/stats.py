@@ -19,10 +19,11 @@ def pod_stats(pods: Sequence[Object], at: datetime) -> Iterator[Object]:
     for pod in pods:
         if running := [{"name": name, "startTime": since} | nothing for name, since in _running(pod)]:
             reference = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
-            yield {"podRef": reference, "startTime": pod["status"]["startTime"], "containers": running} | nothing
+            began = pod["status"].get("startTime")
+            yield {"podRef": reference, "startTime": began, "containers": running} | nothing
 
 
-def _running(pod: Object) -> Iterator[tuple[str, str]]:
+def _running(pod: Object) -> Iterator[tuple[str, str | None]]:
     for container in container_statuses(pod.get("status", {})):
         if running := container.get("state", {}).get("running"):
-            yield container["name"], running["startedAt"]
+            yield container["name"], running.get("startedAt")

@@ -3,6 +3,7 @@ import logging
 import pytest
 
 from agent.adapters.manifests import ManifestFiles
+from agent.core.pods.static import manifest_hash
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +27,13 @@ async def test_a_single_file_will_do_and_so_will_none(tmp_path):
     assert await names(tmp_path / "none") == []
 
 
+async def test_keys_are_strings_and_times_are_text_as_in_json(tmp_path):
+    (tmp_path / "odd.yaml").write_text("{kind: Pod, metadata: {name: a}, spec: {containers: [{1: a, b: 2026-01-01}]}}")
+    (manifest,) = await ManifestFiles(str(tmp_path)).read()
+    assert manifest.pod["spec"]["containers"] == [{"1": "a", "b": "2026-01-01"}]
+    assert len(manifest_hash(manifest, "n1")) == 32
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -35,6 +43,13 @@ async def test_a_single_file_will_do_and_so_will_none(tmp_path):
         ("[]", "it is not a Pod"),
         ("{kind: Pod, metadata: 5}", "it has no name"),
         ("{kind: Pod, metadata: {name: a}, spec: {containers: []}}", "it has no containers"),
+        ("{kind: Pod, metadata: {name: a, labels: x}, spec: {containers: [{}]}}", "its labels make no sense"),
+        ("{kind: Pod, metadata: {name: a, annotations: [x]}, spec: {containers: [{}]}}", "its annotations make no"),
+        ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], tolerations: 5}}", "its tolerations make no"),
+        ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: {2026-01-01: y}}}", "keys must be str"),
+        ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: .nan}}", "not JSON compliant"),
+        (r'{kind: Pod, metadata: {name: "\ud800"}, spec: {containers: [{}]}}', "surrogates not allowed"),
+        ("[" * 2000, "recursion"),
     ],
 )
 async def test_a_file_that_makes_no_sense_is_told_of_and_left_out(tmp_path, caplog, text, fault):

@@ -7,6 +7,7 @@ import pytest
 
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
+from agent.core.facts import timestamp
 from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import Premises, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
@@ -14,6 +15,7 @@ from agent.core.pods.eviction import ranked
 from agent.core.pods.life import turn
 from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import claim
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import Setting
 from tests.unit.core.pods.builders import NOW, Life, container, pod
 from tests.unit.core.pods.test_admission import NODE, expression, required
@@ -48,7 +50,9 @@ def rich_pod():
         labels={"a": "b"},
         ownerReferences=[{"kind": "Job", "uid": "j"}],
     )
-    return Life(the_pod).after(20).delete().pod
+    life = Life(the_pod)
+    life.pod["spec"]["ephemeralContainers"] = [container("debugger", targetContainerName="main")]
+    return life.after(20).delete().pod
 
 
 def places(value, path=()):
@@ -84,6 +88,7 @@ def decide(the_pod, node):
         status_patch(the_pod, status)
         pod_events(the_pod, status)
     removal_events(the_pod)
+    list(pod_stats([the_pod], NOW))
     ranked([the_pod], MEMORY)
     pod_ranges(node)
 
@@ -98,6 +103,21 @@ def test_a_pod_that_is_let_in_can_be_decided_about(seed):
             passed += 1
             decide(changed, NODE)
     assert 50 < passed < 290
+
+
+def test_a_running_container_without_a_start_and_a_condition_without_a_status_are_let_in():
+    life = Life(pod())
+    life.status["conditions"].append({"type": "example.com/x", "status": ""})
+    life.status["containerStatuses"][0]["state"]["running"] = {"startedAt": None}
+    assert misfit(life.pod, PodShape) is None
+    life.look()
+    assert life.status["containerStatuses"][0]["state"]["running"] == {"startedAt": timestamp(NOW)}
+    assert life.delete().status["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("field", ["initContainers", "containers", "ephemeralContainers"])
+def test_a_container_has_a_name(field):
+    assert misfit(pod(**{field: [{}]}), PodShape) is not None
 
 
 @pytest.mark.parametrize("seed", range(4))

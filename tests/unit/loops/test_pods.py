@@ -8,7 +8,10 @@ import pytest
 
 from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
+from agent.core.pods.ending import Order
+from agent.core.schedule import Pace
 from agent.core.shutdown import GracePeriod
+from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.observe import Observer
 from agent.loops.pods import PodLoop
@@ -33,6 +36,7 @@ class FakePods:
 
     def __init__(self):
         self.objects, self.patches, self.deleted, self.fail = {}, [], [], lambda: None
+        self.meanwhile = lambda name: None  # what happens before an answer arrives
         self._versions = itertools.count(1)
         self.watcher = None
 
@@ -45,8 +49,11 @@ class FakePods:
 
     def doom(self, name, grace=30, when="2026-01-02T03:04:35Z"):
         """Ask for a pod's end."""
-        marks = {"deletionTimestamp": when, "deletionGracePeriodSeconds": grace, "generation": 2}
-        self._store(merged(self.objects[name], {"metadata": marks}))
+        self.mark(name, deletionTimestamp=when, deletionGracePeriodSeconds=grace, generation=2)
+
+    def mark(self, name, **metadata):
+        """Change something about a pod."""
+        self._store(merged(self.objects[name], {"metadata": metadata}))
 
     def drop(self, name):
         """Remove a pod without waiting for anybody."""
@@ -63,7 +70,9 @@ class FakePods:
         if patch["metadata"]["uid"] != self.objects[name]["metadata"]["uid"]:
             raise Conflict("the UID is another")
         self.patches.append(name)
-        return self._store(merged(self.objects[name], patch))
+        answer = self._store(merged(self.objects[name], patch))
+        self.meanwhile(name)
+        return answer
 
     async def delete(self, namespace, name, uid):
         if error := self.fail():
@@ -89,12 +98,11 @@ class Told:
         self.forgotten.append(uid)
 
 
-class Mute:
-    def record(self, event, about=None):
-        pass
+class Sink:
+    """An API server that keeps no events."""
 
-    def forget(self, uid):
-        pass
+    async def create(self, event):
+        return event
 
 
 @pytest.fixture
@@ -113,14 +121,31 @@ def settings():
 
 
 @pytest.fixture
-def loop(settings, pods, told, own, readiness, clock):
-    config = Config(node_name="n1", pods=settings)
-    observer = Observer(config=config, host=FakeHost(clock), readiness=readiness, clock=clock)
-    own.node = copy.deepcopy(NODE)
-    pods.watcher = PodLoop(
-        config=config, pods=pods, own=own, observer=observer, readiness=readiness, events=told, clock=clock
-    )
-    return pods.watcher
+def make_loop(settings, pods, nodes, own, readiness, clock):
+    """A loop that tells its events to somebody."""
+
+    def make(events):
+        config = Config(node_name="n1", pods=settings)
+        observer = Observer(config=config, host=FakeHost(clock), readiness=readiness, clock=clock)
+        own.node = copy.deepcopy(NODE)
+        pods.watcher = PodLoop(
+            config=config,
+            pods=pods,
+            nodes=nodes,
+            own=own,
+            observer=observer,
+            readiness=readiness,
+            events=events,
+            clock=clock,
+        )
+        return pods.watcher
+
+    return make
+
+
+@pytest.fixture
+def loop(make_loop, told):
+    return make_loop(told)
 
 
 async def test_a_pod_is_told_to_be_coming_and_then_to_run(loop, pods, told):
@@ -187,6 +212,17 @@ async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the
     assert [reason for _, reason in told.events].count("Killing") == 1
 
 
+async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.meanwhile = pods.drop  # the watch is faster than the answer
+        pods.mark("a", generation=2)
+        await settle()
+        assert loop.shelf.pods() == []
+    assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
+
+
 async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
     own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
     async with running(loop):
@@ -241,6 +277,18 @@ async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, 
     async with running(loop):
         await settle()
     assert sorted([pods.phase("a"), pods.phase("b")]) == ["Failed", "Running"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "phase"), [({"zone": "a"}, "Running"), ({}, "Failed"), (None, "Failed")], ids=["new", "same", "unknown"]
+)
+async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(loop, pods, nodes, labels, phase):
+    if labels is not None:
+        nodes.objects["n1"] = merged(NODE, {"metadata": {"labels": labels, "resourceVersion": "2"}})
+    async with running(loop):
+        pods.add("a", spec={"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "x:1"}]})
+        await settle()
+    assert (pods.phase("a"), len(nodes.times("get"))) == (phase, 1)
 
 
 def asking(cpu, priority=0):
@@ -350,7 +398,7 @@ async def test_a_node_may_refuse_all_pods_and_still_lets_them_go(loop, pods):
     assert pods.deleted == [("ns", "a", "uid-a")]
 
 
-async def churn(pods, first, last):
+async def churn(pods, voice, first, last):
     """Let pods come and go, fifty at a time."""
     for number in range(first, last, 50):
         names = [f"p{index}" for index in range(number, number + 50)]
@@ -361,18 +409,21 @@ async def churn(pods, first, last):
             pods.doom(name)
         while pods.objects:
             await settle()
+        await voice.drained()
     pods.patches.clear()
     pods.deleted.clear()
     gc.collect()
     return len(gc.get_objects())
 
 
-@pytest.mark.parametrize("told", [Mute()])
-async def test_pods_that_are_gone_leave_nothing_behind(loop, pods):
-    async with running(loop):
-        await churn(pods, 0, 200)
-        before = await churn(pods, 200, 400)
-        after = await churn(pods, 400, 1600)
+async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, weather, clock):
+    pace = Pace(per_second=50, at_once=5000)  # no time passes here
+    voice = EventLoop(node_name="n1", events=Sink(), weather=weather, clock=clock, pace=pace)
+    loop = make_loop(voice)
+    async with running(loop, voice):
+        await churn(pods, voice, 0, 100)
+        before = await churn(pods, voice, 100, 200)
+        after = await churn(pods, voice, 200, 800)
         assert loop.shelf.pods() == []
     assert after - before < 100
 
@@ -407,6 +458,25 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readi
     assert {pods.objects[name]["status"]["reason"] for name in "ab"} == {"Evicted"}
     assert node_voice.reasons == ["EvictionThresholdMet", "EvictionThresholdMet"]
     assert told.events.count(("a", "Evicted")) == 1
+
+
+async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop, pods, clock):
+    for name in ("doomed", "evicted", "gone"):
+        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
+        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
+    async with running(loop):
+        await clock.advance(1)
+        pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
+        loop.end(pods.objects["evicted"], Order("Evicted", "short of memory", 30.0, clock.now()))
+        pods.drop("gone")
+        await clock.advance(2)
+        ending = asyncio.create_task(end_in_groups(loop, periods=(GracePeriod(0, 20),), clock=clock))
+        await clock.advance(5)
+        assert not ending.done()
+        await clock.advance(2)
+        assert ending.done()
+    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
+    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
 
 
 async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(loop, pods, told, clock):

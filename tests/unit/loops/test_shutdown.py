@@ -4,9 +4,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agent.core.shutdown import grace_periods
-from agent.loops.shutdown import ShutdownLoop
+from agent.loops.shutdown import Departure, ShutdownLoop
 from agent.ports import LogindRefused, NoLogind, Unavailable
-from tests.fakes import running, settle
+from tests.fakes import Recorded, running, settle
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +17,7 @@ class Logind:
     def __init__(self):
         self.is_there, self.allows_lock, self.allows_delay = True, True, True
         self.delay, self.locks, self.sessions = 5.0, 0, 0
+        self.late_looks, self._raised = 0, None  # how often the old delay is still seen after it was raised
         self._news = asyncio.Queue()
 
     @asynccontextmanager
@@ -39,12 +40,16 @@ class Logind:
         return news
 
     async def delay_seconds(self):
+        if self._raised and self.late_looks:
+            self.late_looks -= 1
+        elif self._raised:
+            self.delay = self._raised
         return self.delay
 
     async def raise_delay(self, seconds):
         if not self.allows_delay:
             raise LogindRefused("Read-only file system")
-        self.delay = seconds
+        self._raised = seconds
 
     async def inhibit(self):
         if not self.allows_lock:
@@ -146,6 +151,29 @@ async def test_a_delay_that_cannot_be_raised_is_said_and_lived_with(loop, logind
         await clock.advance(1)
         assert logind.locks == 1
     assert "waits for less time than the settings say" in caplog.text
+
+
+@pytest.mark.parametrize(("looks", "has_time"), [(4, True), (5, False)])
+async def test_logind_may_take_a_moment_to_read_its_settings(loop, logind, clock, caplog, looks, has_time):
+    logind.late_looks = looks
+    async with running(loop):
+        await clock.advance(1.5)  # 0.1, 0.2, 0.4 and 0.8 s, and no pause after the last look
+        assert logind.locks == 1
+    assert ("waits for less time than the settings say" not in caplog.text) == has_time
+
+
+async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen(readiness, own, clock):
+    ended_at = []
+
+    async def end_pods():
+        await clock.sleep(10)
+        ended_at.append(clock.elapsed)
+
+    departure = Departure(readiness=readiness, own=own, events=Recorded(), clock=clock, end_pods=end_pods)
+    async with asyncio.TaskGroup() as group:
+        leaving = group.create_task(departure.begin())
+        await clock.advance(10)
+        assert (leaving.done(), ended_at) == (True, [10.0])
 
 
 async def test_a_bus_that_comes_back_is_listened_to_again(loop, node, logind, clock, ready):

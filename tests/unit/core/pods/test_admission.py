@@ -158,6 +158,13 @@ def test_a_sysctl_that_may_harm_others_has_to_be_allowed(name, allowed, fits):
     assert found == (None if fits else ("SysctlForbidden", f'forbidden sysctl: "{name}" not allowlisted'))
 
 
+@pytest.mark.parametrize(("policy", "fits"), [("Merge", True), ("Strict", False)])
+def test_strict_groups_need_a_runtime_that_can_do_it(policy, fits):
+    told = "SupplementalGroupsPolicy=Strict is not supported in this node"
+    found = refused(pod(securityContext={"supplementalGroupsPolicy": policy}))
+    assert found == (None if fits else ("SupplementalGroupsPolicyNotSupported", told))
+
+
 def test_a_rejected_pod_keeps_the_conditions_of_others_only():
     conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "example.com/x", "status": "True"}]
     the_pod = pod(requests(cpu="9"), status={"phase": "Pending", "conditions": conditions})

@@ -258,6 +258,14 @@ def test_a_debugger_that_ends_is_not_run_again():
     assert (life.state("debugger"), life.restarts("debugger"), life.status["phase"]) == ("ended 0", 0, "Running")
 
 
-def test_a_debugger_does_not_keep_a_pod_alive():
+def test_a_debugger_does_not_outlive_its_pod():
     life = debugged(annotations=run_for("5s"), restartPolicy="Never").after(5)
-    assert life.status["phase"] == "Succeeded"
+    assert (life.status["phase"], life.state("debugger")) == ("Succeeded", "ended 0")
+    assert life.told()[-1] == "Killing debugger"
+
+
+def test_a_sidecar_ends_with_a_pod_whose_init_container_failed():
+    words = run_for("5s", "one") | {"exit-code.fake-kubelet.dev/one": "1"}
+    life = Life(pod(initContainers=[SIDE, container("one")], annotations=words, restartPolicy="Never")).after(5)
+    assert (life.status["phase"], life.state("side"), life.state("one")) == ("Failed", "ended 0", "ended 1")
+    assert life.told()[-1] == "Killing side"
