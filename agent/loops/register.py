@@ -43,15 +43,16 @@ class Registrar:
         self._beat = beat
         self._startup = startup
 
-    async def register(self) -> None:
-        """Try without end until the Node is there; nothing to do where it is."""
+    async def register(self) -> bool:
+        """Try without end until the Node is there; whether there was anything to do."""
         if not self._membership.wants_registration:
-            return
+            return False
         async for attempt in registering(self._weather, self._failed):
             with attempt:
                 node = await self._create_or_reconcile()
                 self._membership.joined(node["metadata"]["uid"])
                 self._own.put(node)
+        return True
 
     async def _create_or_reconcile(self) -> Object:
         facts = await self._observer.facts({})

@@ -27,6 +27,7 @@ from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
 log = logging.getLogger(__name__)
 
 _JITTER = 0.04  # as kubelet
+_SETTLE_SECONDS = 3.0  # a healthy API server shows a CSINode much sooner
 
 
 class StatusLoop:
@@ -85,8 +86,8 @@ class StatusLoop:
     async def sync(self) -> None:
         """Bring the Node's status up to date once; a failure is logged and left to the next tick."""
         self._membership.check()
-        if self._config.registration.register_node:
-            await self._registrar.register()
+        if self._config.registration.register_node and await self._registrar.register():
+            await self._settle()
         began = self._clock.monotonic()
         try:
             async for attempt in five_tries(self._weather, self._failed):
@@ -102,6 +103,19 @@ class StatusLoop:
             if self._fails:
                 self._fails = False
                 self._weather.improved()
+
+    async def _settle(self) -> None:
+        """Let a Node that was Ready before a restart stay so while its CSINode is looked for.
+
+        Better than kubelet, which calls it not ready if its first report is quicker than that.
+        """
+        end = self._clock.monotonic() + _SETTLE_SECONDS
+        while self._readiness.problems and self._own.node and is_ready(self._own.node.get("status", {})):
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._readiness.changed.clear()
+            await self._clock.wait(self._readiness.changed, left)
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""

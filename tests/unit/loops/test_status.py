@@ -149,3 +149,34 @@ async def test_a_reboot_and_old_cgroups_are_told_once(make, clock, nodes, host, 
         await nodes.patch_status("n1", {"status": {"nodeInfo": {"bootID": "a third"}}})
         await clock.advance(30)
     assert [events.reasons.count(reason) for reason in ("CgroupV1", "Rebooted")] == [1, 1]
+
+
+async def restarted(make, nodes, clock):
+    async with running(*make()):
+        await clock.advance(1)
+    assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "True"
+    return make()
+
+
+async def test_a_ready_node_stays_ready_over_a_restart_while_its_csinode_is_looked_for(make, nodes, clock, readiness):
+    loops = await restarted(make, nodes, clock)
+    readiness.block("storage", "CSINode is not yet initialized")
+    nodes.calls.clear()
+    async with running(*loops):
+        await clock.advance(2)
+        readiness.changed.set()  # for another reason
+        await clock.advance(0.5)
+        assert nodes.times("patch_status") == []
+        readiness.clear("storage")
+        await clock.advance(30)
+    assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "True"
+
+
+async def test_what_keeps_a_ready_node_from_being_ready_after_a_restart_is_told_in_the_end(
+    make, nodes, clock, readiness
+):
+    loops = await restarted(make, nodes, clock)
+    readiness.block("storage", "CSINode is not yet initialized")
+    async with running(*loops):
+        await clock.advance(4)
+    assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "False"
