@@ -16,6 +16,7 @@ class PodCase:
     spec: Spec
     annotations: dict[str, str] = field(default_factory=dict)
     debugger: Spec | None = None  # a container that is added when the pod runs
+    is_late: bool = False  # created when all others have been taken on: a kubelet need not admit two in their order
 
 
 def container(name: str = "main", **fields: Any) -> Spec:
@@ -81,7 +82,9 @@ CASES = (
         "host network with a port", {"hostNetwork": True, **_one(ports=[{"containerPort": 18080, "hostPort": 18080}])}
     ),
     PodCase(
-        "a host port that is taken", {"hostNetwork": True, **_one(ports=[{"containerPort": 18080, "hostPort": 18080}])}
+        "a host port that is taken",
+        {"hostNetwork": True, **_one(ports=[{"containerPort": 18080, "hostPort": 18080}])},
+        is_late=True,
     ),
     PodCase("container port", _one(ports=[{"name": "web", "containerPort": 80}])),
     PodCase("readiness probe", _one(readinessProbe=_EXEC)),

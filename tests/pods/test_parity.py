@@ -34,10 +34,16 @@ class Side:
         self.told: dict[str, Any] = {}
 
     def start(self) -> None:
-        """Create the pods of all cases, in their order."""
+        """Create the pods of all cases, those that are late when the others are there."""
         eventually(lambda: self._plane.get("serviceaccount", "default", self.name), within=20)
-        pods = [manifest(case, pod_name(case), self.name, self.name) for case in CASES]
-        self._plane.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+        for is_late in (False, True):
+            pods = [manifest(case, pod_name(case), self.name, self.name) for case in CASES if case.is_late is is_late]
+            created = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+            self._plane.kubectl("create", "-f", "-", input=created)
+            eventually(self._are_taken_on, within=90)
+
+    def _are_taken_on(self) -> bool:
+        return all(pod["status"].get("startTime") for pod in self.pods().values())
 
     def debug(self) -> None:
         """Add a container to the pods that want one, as `kubectl debug` does."""
