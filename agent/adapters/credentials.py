@@ -81,9 +81,7 @@ async def _from_kubeconfig(path: str, config: Kubeconfig, grant: Grant) -> Crede
             await kube_config.load_kube_config_from_dict(
                 config.document(grant.user), client_configuration=configuration, temp_file_path=private
             )
-            if not configuration.host:
-                raise ConfigException("its cluster has no server")
-            configuration.proxy = proxy_for(configuration.host, configuration.proxy)
+            configuration.proxy = proxy_for(str(configuration.host), configuration.proxy)
             tls, digest = _tls(configuration), _digest(configuration, config.headers)
         finally:
             kube_config._temp_files.clear()  # it would hand out the same file again
@@ -97,10 +95,12 @@ def _from_service_account() -> Credentials:
         configuration.proxy = proxy_for(str(configuration.host), None)
         files = (_SERVICE_ACCOUNT / "token", Path(configuration.ssl_ca_cert or ""))
         configuration.api_key["BearerToken"] = f"Bearer {read_token(files[0])}"
+        tls, digest = _tls(configuration), _digest(configuration, ())
     except ConfigException as error:
         raise StartError(f"no --kubeconfig given and no service account to use instead: {error}") from error
-    digest = _digest(configuration, ())
-    return Credentials("the service account", configuration, _tls(configuration), files=files, digest=digest)
+    except OSError as error:
+        raise StartError(f"the service account's {files[1]} does not load: {error}") from error
+    return Credentials("the service account", configuration, tls, files=files, digest=digest)
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | bool:

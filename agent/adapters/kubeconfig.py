@@ -1,7 +1,8 @@
 """One context of a kubeconfig, with everything mended in it that the client library gets wrong.
 
 The library reads token files once and as they are, prefers `token` to `tokenFile`, stumbles over a context without a
-user, ignores impersonation, and can hang in an exec plugin. What comes out of here has none of these in it.
+user and a server without a scheme, ignores impersonation, and can hang in an exec plugin. What comes out of here has
+none of these in it.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -73,6 +75,7 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
     # client-go: a context without a user is somebody anonymous
     user = _named(document, "users", "user", context["user"]) if context.get("user") else {}
     user = _absolute(user, path.parent)
+    cluster["server"] = _server(cluster, user)
     files = (path, *(Path(part[key]) for part in (cluster, user) for key in _FILES if part.get(key)))
     if user.get("tokenFile"):
         user |= {"token": read_token(Path(user["tokenFile"]))}
@@ -109,6 +112,20 @@ def _named(document: Object, plural: str, singular: str, name: Any) -> Object:
             found: Object = entry[singular]
             return found
     raise ConfigException(f'{singular} "{name}" is not among its {plural}')
+
+
+def _server(cluster: Object, user: Object) -> str:
+    """The URL of the API server; a host alone is one of https where there is a word about TLS, as in client-go."""
+    given = str(cluster.get("server") or "")
+    if not given:
+        raise ConfigException("its cluster has no server")
+    about_tls = ("certificate-authority", "insecure-skip-tls-verify", "client-certificate")
+    scheme = "https" if any(key.startswith(about_tls) for key in (*cluster, *user)) else "http"
+    url = given if "://" in given else f"{scheme}://{given}"
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+        raise ConfigException(f'its server must be a URL or a host:port pair: "{given}"')
+    return url
 
 
 def _absolute(part: Object, folder: Path) -> Object:

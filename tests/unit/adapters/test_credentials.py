@@ -40,6 +40,25 @@ async def test_a_good_kubeconfig_gives_server_and_tls(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("cluster", "url"),
+    [
+        ({"server": "127.0.0.1:6443"}, "http://127.0.0.1:6443"),
+        ({"server": "localhost:6443", "insecure-skip-tls-verify": True}, "https://localhost:6443"),
+    ],
+    ids=["without a word about TLS", "with one"],
+)
+async def test_a_server_may_be_a_host_and_a_port(tmp_path, cluster, url):
+    assert (await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))).server == url
+
+
+@pytest.mark.parametrize("server", ["https://", "ftp://x", "https://x:no", "https://[::1"])
+async def test_a_server_that_is_no_url_is_named(tmp_path, server):
+    path = written(tmp_path, clusters=[{"name": "c", "cluster": {"server": server}}])
+    with pytest.raises(StartError, match=f"invalid --kubeconfig {path}: ."):
+        await load_credentials(path)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"current-context": "none"}, "none"),
