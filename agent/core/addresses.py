@@ -61,11 +61,11 @@ def _chosen(facts: Facts) -> IPAddress:
 
 
 def _address_of_route(route: DefaultRoute, network: Network) -> IPAddress | None:
-    by_name = {interface.name: interface for interface in network.interfaces}
-    leaving = by_name.get(route.interface)
-    if leaving is None or not leaving.up:
-        return None
-    return _global(leaving, route.version) or ("lo" in by_name and _global(by_name["lo"], route.version)) or None
+    up = {interface.name: interface for interface in network.interfaces if interface.up}
+    # Where the way out has only link-local addresses, the machine's own is often that of the loopback interface.
+    return next(
+        (ip for name in (route.interface, "lo") if name in up and (ip := _global(up[name], route.version))), None
+    )
 
 
 def _global(interface: Interface, version: int) -> IPAddress | None:
