@@ -3,7 +3,7 @@
 import logging
 import random
 
-from agent.core.conditions import is_ready
+from agent.core.conditions import find_condition, is_ready
 from agent.core.config import Config
 from agent.core.events import schedulable_events, start_events, status_events
 from agent.core.facts import Facts
@@ -163,6 +163,8 @@ class StatusLoop:
         self._cordoned, self._is_first = cordoned, False
         for event in events:
             self._events.record(event)
+        if is_ready(facts.observed) and not is_ready(status):
+            log.info("Node became not ready", {"node": self._name, "condition": find_condition(status, "Ready")})
 
     def _pod_cidr_changed(self, node: Object) -> bool:
         """A pod CIDR seen for the first time counts as a change, as kubelet has it."""

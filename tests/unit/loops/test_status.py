@@ -173,10 +173,13 @@ async def test_a_ready_node_stays_ready_over_a_restart_while_its_csinode_is_look
 
 
 async def test_what_keeps_a_ready_node_from_being_ready_after_a_restart_is_told_in_the_end(
-    make, nodes, clock, readiness
+    make, nodes, clock, readiness, caplog
 ):
+    caplog.set_level("INFO")
     loops = await restarted(make, nodes, clock)
     readiness.block("storage", "CSINode is not yet initialized")
     async with running(*loops):
         await clock.advance(4)
     assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "False"
+    (told,) = [record.args for record in caplog.records if record.msg == "Node became not ready"]
+    assert "CSINode is not yet initialized" in told["condition"]["message"]
