@@ -26,7 +26,7 @@ class BareFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line a record, but for tracebacks and values of several lines."""
-        fields = _fields(record)
+        fields = _error_first(record)
         line = f"{record.filename}:{record.lineno}] {quoted(_phrase(record, fields))}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
@@ -136,6 +136,13 @@ def _is_journal(stream: TextIO) -> bool:
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
     return record.args if isinstance(record.args, dict) else {}
+
+
+def _error_first(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The fields as klog's ErrorS prints them, wherever the error stands in the call."""
+    fields = _fields(record)
+    is_error = record.levelno >= logging.ERROR and "err" in fields
+    return {"err": fields["err"], **fields} if is_error else fields
 
 
 def _phrase(record: logging.LogRecord, fields: Mapping[str, Any]) -> str:

@@ -24,6 +24,12 @@ def test_strings_are_quoted_and_numbers_are_not():
     assert line(logging.ERROR, "m", fields).endswith(r'"m" s="a \"b\"\t\x00é" n=3 t=true l=[1,"x"] e="no" none=null')
 
 
+def test_an_error_comes_right_after_the_phrase_in_a_line_about_an_error():
+    fields = {"sensor": "s", "err": "gone"}
+    assert line(logging.ERROR, "m", fields).endswith('"m" err="gone" sensor="s"')
+    assert line(logging.INFO, "m", fields).endswith('"m" sensor="s" err="gone"')
+
+
 def test_the_first_letter_is_the_severity():
     letters = [line(level, "m")[0] for level in (V2, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)]
     assert letters == ["I", "I", "W", "E", "E"]
