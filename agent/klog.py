@@ -21,13 +21,20 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n
 _ESCAPES["\v"] = "\\v"
 
 
+class Unquoted(str):
+    """A phrase that is printed as it is, as klog's own Infof does; structured lines quote theirs."""
+
+    __slots__ = ()
+
+
 class BareFormatter(logging.Formatter):
     """`file:line] "message" key="value"`: a line for whoever notes time and process by himself."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line a record, but for tracebacks and values of several lines."""
         fields = _error_first(record)
-        line = f"{record.filename}:{record.lineno}] {quoted(_phrase(record, fields))}"
+        phrase = record.msg if isinstance(record.msg, Unquoted) else quoted(_phrase(record, fields))
+        line = f"{record.filename}:{record.lineno}] {phrase}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
