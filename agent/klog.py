@@ -21,13 +21,20 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n
 _ESCAPES["\v"] = "\\v"
 
 
+class Unquoted(str):
+    """A phrase that is printed as it is, as klog's own Infof does; structured lines quote theirs."""
+
+    __slots__ = ()
+
+
 class BareFormatter(logging.Formatter):
     """`file:line] "message" key="value"`: a line for whoever notes time and process by himself."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line a record, but for tracebacks and values of several lines."""
-        fields = _fields(record)
-        line = f"{record.filename}:{record.lineno}] {quoted(_phrase(record, fields))}"
+        fields = _error_first(record)
+        phrase = record.msg if isinstance(record.msg, Unquoted) else quoted(_phrase(record, fields))
+        line = f"{record.filename}:{record.lineno}] {phrase}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -136,6 +143,13 @@ def _is_journal(stream: TextIO) -> bool:
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
     return record.args if isinstance(record.args, dict) else {}
+
+
+def _error_first(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The fields as klog's ErrorS prints them, wherever the error stands in the call."""
+    fields = _fields(record)
+    is_error = record.levelno >= logging.ERROR and "err" in fields
+    return {"err": fields["err"], **fields} if is_error else fields
 
 
 def _phrase(record: logging.LogRecord, fields: Mapping[str, Any]) -> str:

@@ -76,11 +76,14 @@ def _version(*, raw: bool) -> str:
 def _serve(flags: Mapping[str, Any]) -> None:
     settings = from_flags(flags)
     node = node_config(settings)
-    set_up_logging(settings)
     from agent.adapters.certificates.early import early_child  # noqa: PLC0415  for the daemon, not for --help
     from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  as above
     from agent.adapters.systemd import Systemd  # noqa: PLC0415  as above
 
+    pages = zpages(settings)
+    set_up_logging(settings)
+    for name, value in sorted(pages.flagz.items()):
+        log.log(klog.V1, klog.Unquoted(f"FLAG: --{name}={klog.quoted(value)}"))
     manager = Systemd.from_environment()  # before there is any child that could find it there
     child = early_child(node)  # before the imports that take longest
     from agent.adapters.certificates.smith import Smith  # noqa: PLC0415  for the daemon
@@ -91,7 +94,7 @@ def _serve(flags: Mapping[str, Any]) -> None:
         reread_logging=lambda: set_up_logging(from_flags(flags)),
         keys=Smith(child),
         manager=manager,
-        zpages=zpages(settings),
+        zpages=pages,
     )
     finish(work)
 

@@ -2,16 +2,18 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from agent.adapters.settings.effective import effective
 from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.schema import KUBELET
 from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS
+from agent.adapters.settings.zpages import zpages
 from agent.cli.grammar import default_text
 
 _LINE = re.compile(r"^ +(?:-\w, )?--(?P<name>[\w-]+)(?: (?P<type>\S+))?  +(?P<text>.*)$")
@@ -23,6 +25,26 @@ _LEGACY |= {"read-only-port": "10255"}
 
 
 _UNSTABLE = {"ALPHA", "BETA"}  # help does not list the others
+_GIVEN = (
+    *(
+        "--register-with-taints=a=b:NoSchedule,c:NoExecute",
+        "--vmodule=a=1,b=2",
+        "--cluster-dns=a,b",
+        "--node-labels=b=1,a",
+    ),
+    *("--reserved-memory=1:memory=2Gi;0:memory=1024Mi,hugepages-2Mi=2Mi", "--kube-reserved=memory=1024Mi,cpu=1"),
+    *(
+        "--feature-gates=NodeSwap=true,ContextualLogging=false",
+        "--eviction-hard=nodefs.available<5%,memory.available<1Gi",
+    ),
+    *(
+        "--cpu-manager-policy-options=a=b",
+        "--qos-reserved=memory=10%",
+        "--sync-frequency=90s",
+        "--seccomp-default",
+        "-v=1",
+    ),
+)
 
 
 class Shown(NamedTuple):
@@ -81,3 +103,13 @@ def test_what_a_kubelet_deprecates_is_deprecated(shown: Mapping[str, Shown]) -> 
 
 def test_removed_flags_are_really_gone(shown: Mapping[str, Shown]) -> None:
     assert {flag.name for flag in FLAGS.values() if flag.removed} & set(shown) == set()
+
+
+@pytest.mark.parametrize("given", [("-v=1",), _GIVEN], ids=["nothing", "something of each kind"])
+def test_flags_are_told_as_a_kubelet_logs_them(binaries: Path, given: Sequence[str]) -> None:
+    wrong = "--max-pods=-1"  # flags are logged, and then the kubelet ends
+    done = subprocess.run([str(binaries / "kubelet"), *given, wrong], check=False, capture_output=True, text=True)
+    logged = dict(re.findall(r'FLAG: --([\w-]+)="(.*)"$', done.stderr, re.MULTILINE))
+    assert logged.pop("max-pods") == "-1"
+    ours = zpages(effective(given)).flagz
+    assert {name: value for name, value in ours.items() if name != "max-pods"} == logged

@@ -78,6 +78,19 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(arguments, said):
     assert said in line.replace('\\"', '"')
 
 
+def test_flags_are_logged_from_verbosity_1_on_without_secrets():
+    given = ["--kubeconfig=/no", "--max-pods=7", "--manifest-url-header=Authorization:s3cret"]
+    plain, told = fake_kubelet(*given).stderr, fake_kubelet(*given, "-v=1").stderr
+    assert "FLAG" not in plain
+    lines = [line.partition("] ")[2] for line in told.splitlines() if "FLAG" in line]
+    names = [line.partition("=")[0] for line in lines]
+    assert names == sorted(names)
+    assert {'FLAG: --max-pods="7"', 'FLAG: --v="1"', 'FLAG: --manifest-url-header="Authorization:<masked>"'} <= set(
+        lines
+    )
+    assert "s3cret" not in told
+
+
 def test_check_says_what_has_no_effect_and_starts_nothing():
     checked = fake_kubelet("config", "check", "--hostname-override=n1", "--cgroup-driver=systemd")
     assert (checked.returncode, checked.stdout) == (0, "The settings of node n1 are valid.\n")

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, set_up, set_verbosity
+from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, Unquoted, set_up, set_verbosity
 
 
 def line(level, message, *args, exc_info=None):
@@ -22,6 +22,16 @@ def test_a_line_is_klogs():
 def test_strings_are_quoted_and_numbers_are_not():
     fields = {"s": 'a "b"\t\x00é', "n": 3, "t": True, "l": [1, "x"], "e": ValueError("no"), "none": None}
     assert line(logging.ERROR, "m", fields).endswith(r'"m" s="a \"b\"\t\x00é" n=3 t=true l=[1,"x"] e="no" none=null')
+
+
+def test_an_error_comes_right_after_the_phrase_in_a_line_about_an_error():
+    fields = {"sensor": "s", "err": "gone"}
+    assert line(logging.ERROR, "m", fields).endswith('"m" err="gone" sensor="s"')
+    assert line(logging.INFO, "m", fields).endswith('"m" sensor="s" err="gone"')
+
+
+def test_a_phrase_may_stay_as_it_is():
+    assert line(logging.INFO, Unquoted('FLAG: --v="1"')).endswith('] FLAG: --v="1"')
 
 
 def test_the_first_letter_is_the_severity():

@@ -1,9 +1,9 @@
 """The settings as a running daemon shows them to whoever may ask."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.adapters.settings.defaults import without_file
 from agent.adapters.settings.effective import Effective
@@ -15,6 +15,16 @@ from agent.core.portrait import Setting
 _MASKED = "<masked>"  # kubelet's word, which it has for its log alone
 _SECRET_FLAGS = {"storage-driver-password"}
 _USER = re.compile(r"//[^/?#]*@")
+
+_KIND_OF_FIELD = {flag.field: flag.kind for flag in FLAGS.values()}
+_NOTHING = {"bool": "false", "version": "false", "duration": "0s"}  # how an empty default is told
+_ITEMS: dict[str, Callable[[Any], Iterable[str]]] = {
+    "thresholds": lambda pairs: (f"{signal}<{value}" for signal, value in sorted(pairs.items())),
+    "headers": lambda named: (f"{name}:{value}" for name, values in sorted(named.items()) for value in values),
+    "taints": lambda taints: (f"{taint['key']}={taint.get('value', '')}:{taint['effect']}" for taint in taints),
+    "vmodule": lambda items: (f"{item['filePattern']}={item['verbosity']}" for item in items),
+    "reserved-memory": lambda nodes: sorted(f"{node['numaNode']}:{_text(node['limits'], 'map')}" for node in nodes),
+}
 
 
 class Zpages(NamedTuple):
@@ -60,7 +70,7 @@ def _flagz(settings: Effective) -> dict[str, str]:
         else:
             given = settings.origins.get(flag.field) == f"--{name}"
             value = read(settings.kubelet if given else untouched, flag.field)
-        told[name] = _text(value)
+        told[name] = _text(value, flag.kind)
     return told
 
 
@@ -68,23 +78,19 @@ def _settings(settings: Effective) -> Iterator[Setting]:
     """What the page shows."""
     for path, origin in settings.origins.items():
         document = settings.fake if path in FAKE.fields else settings.kubelet
-        yield Setting(path, _text(read(document, path)), origin)
+        yield Setting(path, _text(read(document, path), _KIND_OF_FIELD.get(path, "")), origin)
     for name, given in settings.flags.items():
-        yield Setting(f"--{name}", _text(given), "command line")
+        yield Setting(f"--{name}", _text(given, FLAGS[name].kind), "command line")
 
 
-def _text(value: object) -> str:
-    """As pflag prints values."""
+def _text(value: Any, kind: str) -> str:
+    """As pflag prints a value of a kind."""
+    if kind in _ITEMS:
+        return ",".join(_ITEMS[kind](value))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ",".join(_pair(key, item) for key, item in sorted(value.items()))
+        return ",".join(f"{key}={_text(item, '')}" for key, item in sorted(value.items()))
     if isinstance(value, list | tuple):
         return f"[{','.join(map(str, value))}]"
-    return "" if value is None else str(value)
-
-
-def _pair(key: str, value: object) -> str:
-    if isinstance(value, list):  # of headers, which may be repeated
-        return ",".join(f"{key}:{item}" for item in value)
-    return f"{key}={_text(value)}"
+    return _NOTHING.get(kind, "") if value in (None, "") else str(value)

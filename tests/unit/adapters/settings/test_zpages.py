@@ -1,3 +1,5 @@
+import pytest
+
 from agent.adapters.settings.effective import effective
 from agent.adapters.settings.zpages import zpages
 
@@ -48,5 +50,27 @@ def test_the_settings_themselves_keep_their_secrets():
     assert settings.kubelet["staticPodURLHeader"] == {"Authorization": ["s3cret"]}
 
 
-def test_feature_gates_are_told_as_pflag_prints_them():
-    assert zpages(effective(["--feature-gates=NodeSwap=true"])).flagz["feature-gates"] == "NodeSwap=true"
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("--feature-gates=NodeSwap=true", "NodeSwap=true"),
+        ("--eviction-hard=nodefs.available<5%,memory.available<1Gi", "memory.available<1Gi,nodefs.available<5%"),
+        ("--register-with-taints=a=b:NoSchedule,c:NoExecute", "a=b:NoSchedule,c=:NoExecute"),
+        (
+            "--reserved-memory=1:memory=2Gi;0:memory=1024Mi,hugepages-2Mi=2Mi",
+            "0:hugepages-2Mi=2Mi,memory=1Gi,1:memory=2Gi",
+        ),
+        ("--vmodule=a=1,b=2", "a=1,b=2"),
+        ("--cluster-dns=a,b", "[a,b]"),
+        ("--seccomp-default", "true"),
+    ],
+)
+def test_a_value_is_told_as_pflag_prints_it(flag, told):
+    name = flag.removeprefix("--").partition("=")[0]
+    assert zpages(effective([flag])).flagz[name] == told
+
+
+def test_what_is_empty_by_default_is_told_as_pflag_prints_it():
+    told = zpages(effective([])).flagz
+    names = ("help", "version", "minimum-container-ttl-duration", "register-with-taints", "vmodule", "cluster-dns")
+    assert [told[name] for name in names] == ["false", "false", "0s", "", "", "[]"]
