@@ -1,13 +1,23 @@
 """Real shortage of memory, disk and processes, made for a while and taken back."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from agent.adapters.host import LinuxHost
+from agent.core.config import Config
+from agent.core.eviction import observe
+
+KINDS = ("MemoryPressure", "PIDPressure", "DiskPressure")
+# A limit is so much below what is there at first, and a shortage so much below the limit: what else comes and goes on
+# the machine should not matter.
+_MEMORY_STEP, _TASK_STEP = 2**30, 1000
 _ALLOCATE = "import sys; block = bytearray(int(sys.argv[1])); block[::4096] = b'x' * len(block[::4096])"
 _THREADS = (
     "import sys, threading\n"
@@ -15,6 +25,33 @@ _THREADS = (
     "done = threading.Event()\n"
     "for _ in range(int(sys.argv[1])): threading.Thread(target=done.wait, daemon=True).start()"
 )
+
+
+def limits() -> dict[str, str]:
+    """Eviction thresholds that are not crossed now, nor by the start of a few processes."""
+    left = _left()
+    return {
+        "memory.available": str(left["memory.available"] - _MEMORY_STEP),
+        "pid.available": str(left["pid.available"] - _TASK_STEP),
+        "nodefs.available": "20%",
+        "nodefs.inodesFree": "20%",
+    }
+
+
+@contextmanager
+def shortage(disk: Path, thresholds: Mapping[str, str]) -> Iterator[dict[str, float]]:
+    """Less of everything than the thresholds ask for; gives the moment from which each condition holds."""
+    since, left = {}, _left()
+    with ExitStack() as burden:
+        above = left["memory.available"] - int(thresholds["memory.available"])
+        burden.enter_context(allocated_memory(above + _MEMORY_STEP))
+        since["MemoryPressure"] = time.monotonic()
+        above = left["pid.available"] - int(thresholds["pid.available"])
+        burden.enter_context(waiting_threads(above + _TASK_STEP))
+        since["PIDPressure"] = time.monotonic()
+        burden.enter_context(filled_disk(disk, leave_bytes=2**20))
+        since["DiskPressure"] = time.monotonic()
+        yield since
 
 
 @contextmanager
@@ -71,6 +108,11 @@ def small_disk(folder: Path, *, mebibytes: int) -> Iterator[Path]:
     finally:
         _run("umount", "-l", str(mount))
         image.unlink()
+
+
+def _left() -> dict[str, int]:
+    seen = observe(asyncio.run(LinuxHost(Config(node_name="n")).snapshot()))
+    return {signal: observation.available for signal, observation in seen.items()}
 
 
 @contextmanager

@@ -1,26 +1,25 @@
 """Real pressure on this machine, told alike by a real kubelet and by fake-kubelet."""
 
-import asyncio
 import os
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.adapters.host import LinuxHost
-from agent.core.config import Config
-from agent.core.eviction import observe
 from tests.cluster.agent_process import AgentProcess, apart
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.real_kubelet import RealKubelet
-from tests.cluster.waiting import eventually
 from tests.parity.observation import forget
-from tests.parity.pressure import allocated_memory, filled_disk, small_disk, used_inodes, waiting_threads
+from tests.parity.pressure import KINDS, limits, shortage, small_disk, used_inodes
+from tests.parity.told import Told
 
-_KINDS = ("MemoryPressure", "DiskPressure", "PIDPressure")
-_MEMORY_STEP, _THREAD_STEP = 2**30, 400
+_KUBELET, _OURS = _NAMES = ("pressure-kubelet", "pressure-ours")
+_TRANSITION_SECONDS = 1
+# On an idle machine it is 2 s at most (`make bench-pressure`); this one may be busy.
+_MOST_SECONDS, _SLACK_SECONDS = 5.0, 3.0
 
 
 @pytest.fixture
@@ -31,71 +30,58 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield mount
 
 
-def thresholds() -> dict[str, str]:
-    """A little less than what is there now, so that a little use is pressure."""
-    now = observe(asyncio.run(LinuxHost(Config(node_name="n")).snapshot()))
-    return {
-        "memory.available": str(now["memory.available"].available - _MEMORY_STEP),
-        "pid.available": str(now["pid.available"].available - _THREAD_STEP),
-        "nodefs.available": "20%",
-        "nodefs.inodesFree": "20%",
-    }
-
-
-def conditions(control_plane: ControlPlane, name: str) -> dict[str, dict[str, Any]]:
-    found = {c["type"]: c for c in control_plane.get("node", name)["status"].get("conditions", [])}
-    return {kind: found[kind] for kind in _KINDS}
-
-
-def seconds_until(control_plane: ControlPlane, name: str, status: str, since: float, within: float) -> float:
-    eventually(
-        lambda: all(c["status"] == status for c in conditions(control_plane, name).values()), within=within, every=0.2
-    )
-    return time.monotonic() - since
-
-
-def told(control_plane: ControlPlane, name: str) -> list[tuple[str, str, str, str]]:
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in conditions(control_plane, name).values()]
-
-
-@pytest.mark.timeout(300)
-def test_memory_disk_and_pid_pressure_come_and_go_on_both(
-    control_plane: ControlPlane, disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = ("pressure-kubelet", "pressure-ours")
-    config = {"evictionHard": thresholds(), "evictionPressureTransitionPeriod": "1s"}
-    kubelet = RealKubelet(control_plane, names[0], disk, config=config)
+@contextmanager
+def both_running(control_plane: ControlPlane, disk: Path, folder: Path, thresholds: dict[str, str]) -> Iterator[Told]:
+    """A kubelet and fake-kubelet with the same thresholds and the same disk, none of them under pressure."""
+    config = {"evictionHard": thresholds, "evictionPressureTransitionPeriod": f"{_TRANSITION_SECONDS}s"}
+    kubelet = RealKubelet(control_plane, _KUBELET, disk, config=config)
     with ExitStack() as stack:
-        for name in names:
+        for name in _NAMES:
             stack.callback(forget, control_plane, name)
         stack.enter_context(kubelet)
         # The last of a flag wins: the same line, another node.
-        own = ["--kubeconfig", str(control_plane.node_kubeconfig(names[1])), "--hostname-override", names[1]]
-        agent = AgentProcess(*kubelet.arguments, *own, "--healthz-port=0", *apart(tmp_path), log=tmp_path / "agent.log")
+        own = ["--kubeconfig", str(control_plane.node_kubeconfig(_OURS)), "--hostname-override", _OURS]
+        agent = AgentProcess(*kubelet.arguments, *own, "--healthz-port=0", *apart(folder), log=folder / "agent.log")
         stack.callback(agent.stop)
         agent.start()
-        for name in names:
-            seconds_until(control_plane, name, "False", time.monotonic(), within=30)
+        told = stack.enter_context(Told(control_plane, _NAMES))
+        slowest(told, "False", dict.fromkeys(KINDS, 0.0))
+        yield told
 
-        with ExitStack() as burden:
-            burden.enter_context(allocated_memory(2 * _MEMORY_STEP))
-            burden.enter_context(waiting_threads(2 * _THREAD_STEP))
-            burden.enter_context(filled_disk(disk, leave_bytes=2**20))
-            start = time.monotonic()
-            ours_rise = seconds_until(control_plane, names[1], "True", start, within=20)
-            theirs_rise = seconds_until(control_plane, names[0], "True", start, within=60)
-            assert told(control_plane, names[0]) == told(control_plane, names[1])
-        start = time.monotonic()
-        ours_fall = seconds_until(control_plane, names[1], "False", start, within=20)
-        theirs_fall = seconds_until(control_plane, names[0], "False", start, within=90)
-        assert told(control_plane, names[0]) == told(control_plane, names[1])
+
+def slowest(told: Told, status: str, since: dict[str, float]) -> dict[str, float]:
+    """By node, after how many seconds the last of these conditions had this status."""
+    return {name: max(told.after(name, status, since).values()) for name in _NAMES}
+
+
+def words(control_plane: ControlPlane, name: str) -> list[tuple[str, str, str, str]]:
+    """What a node says of its pressure."""
+    found = {c["type"]: c for c in control_plane.get("node", name)["status"]["conditions"]}
+    return [(kind, *(found[kind][field] for field in ("status", "reason", "message"))) for kind in KINDS]
+
+
+@pytest.mark.timeout(400)
+def test_memory_disk_and_pid_pressure_come_and_go_on_both(
+    control_plane: ControlPlane, disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thresholds, seconds = limits(), {}
+    with both_running(control_plane, disk, tmp_path, thresholds) as told:
+        with shortage(disk, thresholds) as since:
+            seconds["pressure"] = slowest(told, "True", since)
+            assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
+        seconds["its end"] = slowest(told, "False", dict.fromkeys(KINDS, time.monotonic()))
+        assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
 
         with used_inodes(disk, leave=20):
-            for name in names:
-                eventually(
-                    lambda name=name: conditions(control_plane, name)["DiskPressure"]["status"] == "True", within=60
-                )
+            seconds["no inodes"] = slowest(told, "True", {"DiskPressure": time.monotonic()})
+            assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
+        seconds["inodes again"] = slowest(told, "False", {"DiskPressure": time.monotonic()})
+        assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
     with capsys.disabled():
-        print(f"\npressure told after: kubelet {theirs_rise:.1f} s, fake-kubelet {ours_rise:.1f} s", end="; ")
-        print(f"its end: kubelet {theirs_fall:.1f} s, fake-kubelet {ours_fall:.1f} s")
-    assert ours_rise <= theirs_rise
+        for what, by_node in seconds.items():
+            print(
+                f"\n{what} told after: kubelet {by_node[_KUBELET]:.1f} s, fake-kubelet {by_node[_OURS]:.1f} s", end=""
+            )
+    for by_node in seconds.values():
+        assert by_node[_OURS] <= _MOST_SECONDS + _TRANSITION_SECONDS
+        assert by_node[_OURS] <= by_node[_KUBELET] + _SLACK_SECONDS

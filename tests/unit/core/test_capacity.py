@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.core.capacity import (
     allocatable,
@@ -171,3 +173,37 @@ def test_cpu_lists_are_read_as_the_kernel_writes_them():
 )
 def test_extended_resources_are_those_of_neither_kubernetes_nor_the_host(name, extended):
     assert is_extended(name) is extended
+
+
+RESERVATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.integers(0, 6000).map("{}m".format),
+        "memory": st.integers(0, 12 * GIB).map(str),
+        "ephemeral-storage": st.integers(0, 150).map("{}Gi".format),
+    },
+)
+THRESHOLDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "memory.available": st.integers(1, 10 * GIB).map(str),
+        "nodefs.available": st.integers(1, 99).map("{}%".format),
+    },
+)
+
+
+def amounts(told):
+    return {name: Quantity.parse(text).nano for name, text in told.items()}
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(THRESHOLDS, RESERVATIONS, RESERVATIONS, st.integers(0, 5000))
+def test_allocatable_is_between_nothing_and_capacity_and_falls_with_what_is_held_back(hard, kube, system, pages):
+    kube, system = parse_reserved("--kube-reserved", kube), parse_reserved("--system-reserved", system)
+    host = host_snapshot(hugepages_bytes={2**21: pages * 2**21})
+    steps = ({}, {"kube_reserved": kube}, {"kube_reserved": kube, "system_reserved": system})
+    configs = [configured(), *(configured(hard=hard, **reserved) for reserved in steps)]
+    falling = [amounts(allocatable(facts(config=config, host=host))["allocatable"]) for config in configs]
+    for name, most in amounts(capacity(facts(host=host))["capacity"]).items():
+        offered = [left[name] for left in falling]
+        assert [most, *offered, 0] == sorted([most, *offered, 0], reverse=True)

@@ -1,7 +1,20 @@
+from fractions import Fraction
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import NO_PRESSURE, Amount, Threshold, observe, parse_thresholds, pressure, share
+from agent.core.eviction import (
+    NO_PRESSURE,
+    Amount,
+    Observation,
+    Threshold,
+    observe,
+    parse_thresholds,
+    pressure,
+    share,
+)
 from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot
 
@@ -111,6 +124,51 @@ def test_a_signal_that_cannot_be_read_is_no_pressure():
 
 def test_10_percent_is_float32():
     assert share(41152812 * 1024, 10) == 4214048011
+
+
+def rounded(exact, bits):
+    """The nearest number of so many binary digits, ties to even: IEEE 754 by hand."""
+    exponent = exact.numerator.bit_length() - exact.denominator.bit_length() - bits
+    unit = Fraction(2) ** exponent
+    unit = unit if exact < unit * 2**bits else unit * 2
+    return round(exact / unit) * unit
+
+
+@given(st.integers(1, 2**52), st.floats(2**-10, 100, width=32))
+def test_a_share_is_what_float32_and_float64_make_of_it(capacity, percent):
+    fraction = rounded(Fraction(percent) / 100, 24)
+    assert share(capacity, percent) == int(rounded(capacity * fraction, 53))
+
+
+AMOUNTS = st.builds(Amount, st.integers(0, 2000)) | st.builds(Amount, st.none(), st.floats(0, 100, width=32))
+
+
+@given(AMOUNTS, AMOUNTS, st.integers(0, 2000), st.integers(0, 2000), st.booleans())
+def test_the_more_is_left_the_less_is_a_threshold_met(value, reclaim, less, more, was_due):
+    threshold, capacity = Threshold("memory.available", value, reclaim), 2000
+    less, more = sorted((less, more))
+    met = [threshold.is_met(Observation(left, capacity), was_due=was_due) for left in (less, more)]
+    assert met[0] >= met[1]
+    assert threshold.is_met(Observation(less, capacity), was_due=True) >= met[0]
+
+
+LOOKS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 200)), max_size=30)  # seconds later, so much is left
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(LOOKS, st.integers(0, 50), st.integers(0, 100), st.integers(0, 100))
+def test_pressure_ends_after_grace_reclaim_and_transition_however_it_came(looks, reclaim, grace, transition):
+    threshold = Threshold("memory.available", Amount(100), Amount(reclaim), float(grace))
+    felt, now, since, last = NO_PRESSURE, 0.0, None, None
+    for later, left in looks:
+        was_due, now = since is not None and now - since >= grace, now + later
+        short = left < 100 + (reclaim if was_due else 0)
+        since = (now if since is None else since) if short else None
+        last = now if short else last
+        seen = {"memory.available": Observation(left, 1000)}
+        felt = pressure(felt, (threshold,), seen, now_seconds=now, transition_seconds=float(transition))
+        assert set(felt.met) == ({threshold} if short else set())
+        assert bool(felt.conditions) == (short or (last is not None and now - last < transition))
 
 
 @pytest.mark.parametrize("value", ["0%", "100%"])
