@@ -51,10 +51,12 @@ def everybody(plane: ControlPlane, folder: Path) -> list[Identity]:
 def accounts(plane: ControlPlane) -> list[Identity]:
     """Service accounts with one right each."""
     plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(_manifests()))
-    return [
-        bearer(f"account {name}", plane.kubectl("create", "token", f"door-{name}", "--duration=1h").strip())
-        for name in _GRANTS
-    ]
+    return [account(plane, name) for name in _GRANTS]
+
+
+def account(plane: ControlPlane, name: str) -> Identity:
+    """One of them, with a token that nobody has seen yet."""
+    return bearer(f"account {name}", plane.kubectl("create", "token", f"door-{name}", "--duration=1h").strip())
 
 
 def _from_kubeconfig(path: Path, folder: Path) -> tuple[Path, Path]:

@@ -5,6 +5,9 @@ import random
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+
+from tests.cluster.pairs import client_pair
 
 _SEEDS = (
     b"GET /healthz HTTP/1.1\r\nHost: n\r\n\r\n",
@@ -14,6 +17,8 @@ _SEEDS = (
     b"POST /run/ns/p/c HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     b"GET /logs/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: n\r\nRange: bytes=0-1\r\n\r\n",
 )
+_PATIENCE_SECONDS = 0.5  # for what a server goes on to wait for the rest of
+_TEXT_NAMES = (0x81, 0x82, 0x86)  # tags of an e-mail address, a DNS name, a URI: ASCII, if it were not for us
 _ODD = (
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"GET / HTTP/9.9\r\n\r\n",
@@ -55,31 +60,53 @@ def requests(count: int, seed: int = 8) -> Iterator[bytes]:
         yield bytes(data)
 
 
+def strangers(folder: Path, count: int, seed: int = 10) -> Iterator[ssl.SSLContext]:
+    """Clients whose certificates nobody has signed, with names in them that are no text."""
+    chance = random.Random(seed)  # noqa: S311  the same in every run
+    for index in range(count):
+        junk = b"\xff" + chance.randbytes(chance.randint(0, 20))
+        name = bytes([chance.choice(_TEXT_NAMES), len(junk)]) + junk
+        names = bytes([0x30, len(name)]) + name if index else b"\x30\x00"
+        yield stranger(*client_pair("stranger", alternative_names=names).write(folder, f"stranger-{index}"))
+
+
+def stranger(*certificate: Path) -> ssl.SSLContext:
+    """Somebody who trusts every server, with a certificate and its key or without."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(*certificate)
+    return context
+
+
 async def throw(port: int, thrown: Iterator[bytes], *, tls: ssl.SSLContext | None = None, at_once: int = 32) -> int:
-    """Send each on a connection of its own, and hear what comes; how many were sent."""
+    """Send each on a connection of its own; how many of them the server has answered, or ended."""
 
     async def thrower() -> int:
-        sent = 0
+        heard = 0
         for data in thrown:
-            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            with suppress(TimeoutError, ConnectionRefusedError):
                 await _throw_one(port, data, tls)
-            sent += 1
-        return sent
+                heard += 1
+        return heard
 
     return sum(await asyncio.gather(*(thrower() for _ in range(at_once))))
 
 
 async def _throw_one(port: int, data: bytes, tls: ssl.SSLContext | None) -> None:
-    async with asyncio.timeout(2):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    writer = None
     try:
-        writer.write(data)
-        if not tls:
-            writer.write_eof()
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+            writer.write(data)
+            if not tls:
+                writer.write_eof()
             await reader.read(200)
+    except (ConnectionResetError, BrokenPipeError, ssl.SSLError):
+        return  # a way to say no
     finally:
-        writer.transport.abort()
+        if writer:
+            writer.transport.abort()
 
 
 async def dawdle(port: int, count: int, *, tls: ssl.SSLContext | None = None) -> None:

@@ -58,6 +58,10 @@ async def test_a_directory_lists_its_names_escaped_and_sorted(ask):
     assert '<a href="sub/">sub/</a>' in body.decode()
 
 
+async def test_a_journal_query_is_not_heard_as_in_a_kubelet_without_enable_system_log_query(ask):
+    assert (await ask("?query=kubelet"))[::2] == (await ask(""))[::2]
+
+
 async def test_a_file_is_told_with_its_kind_and_its_time(ask):
     status, headers, body = await ask("a.log")
     assert (status, body, headers["Content-Type"]) == (200, b"hello\n", "text/plain; charset=utf-8")
