@@ -1,4 +1,4 @@
-"""An HTTP proxy for CONNECT on a loopback port: whatever name is asked for, it leads to one API server."""
+"""An HTTP proxy for CONNECT on a loopback port: whatever name is asked for, it leads to one API server, or to none."""
 
 import asyncio
 import threading
@@ -6,9 +6,9 @@ from typing import Self
 
 
 class ConnectProxy:
-    """Keeps the first lines of what it was asked."""
+    """Keeps the first lines of what it was asked; without a target it lets nobody through."""
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int | None) -> None:
         self.port = 0
         self.asked: list[str] = []
         self._target_port = target_port
@@ -40,6 +40,10 @@ class ConnectProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         self.asked.append(head.decode().splitlines()[0])
+        if self._target_port is None:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
         there, back = await asyncio.open_connection("127.0.0.1", self._target_port)
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         try:

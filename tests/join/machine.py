@@ -115,14 +115,7 @@ class Machine:
 
 def make_unapproved_token(plane: ControlPlane) -> str:
     """A token whose bearer may ask for a certificate that nobody approves by himself."""
-    identity, _, secret = UNAPPROVED_TOKEN.partition(".")
-    data = {
-        "token-id": identity,
-        "token-secret": secret,
-        "usage-bootstrap-authentication": "true",
-        "auth-extra-groups": _UNAPPROVED_GROUP,
-    }
-    metadata = {"name": f"bootstrap-token-{identity}", "namespace": "kube-system"}
+    make_token(plane, UNAPPROVED_TOKEN, **{"auth-extra-groups": _UNAPPROVED_GROUP})
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -134,7 +127,23 @@ def make_unapproved_token(plane: ControlPlane) -> str:
         },
         "subjects": [{"kind": "Group", "name": _UNAPPROVED_GROUP, "apiGroup": "rbac.authorization.k8s.io"}],
     }
-    secret_object = {"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token"}
-    for thing in (secret_object | {"metadata": metadata, "stringData": data}, binding):
-        plane.kubectl("apply", "-f", "-", input=json.dumps(thing))
+    plane.kubectl("apply", "-f", "-", input=json.dumps(binding))
     return UNAPPROVED_TOKEN
+
+
+def make_token(plane: ControlPlane, token: str, **data: str) -> None:
+    """A bootstrap token as `kubeadm token create` makes it, with more about it in its Secret."""
+    identity, _, secret = token.partition(".")
+    document = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "bootstrap.kubernetes.io/token",
+        "metadata": {"name": f"bootstrap-token-{identity}", "namespace": "kube-system"},
+        "stringData": {
+            "token-id": identity,
+            "token-secret": secret,
+            "usage-bootstrap-authentication": "true",
+            **data,
+        },
+    }
+    plane.kubectl("apply", "-f", "-", input=json.dumps(document))

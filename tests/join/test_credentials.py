@@ -4,9 +4,15 @@ import json
 import os
 import shlex
 import sys
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
@@ -54,9 +60,9 @@ def write_kubeconfig(machine, user, **cluster):
     machine.kubeconfig.write_text(yaml.safe_dump(document))
 
 
-def start(machine):
+def start(machine, *more):
     common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
-    return machine.run([*common, *machine.apart])
+    return machine.run([*common, *machine.apart, *more])
 
 
 def assert_member(machine):
@@ -117,6 +123,36 @@ def test_in_a_pod_the_service_account_is_found_without_a_kubeconfig(member):
     pod.start()
     member.processes.append(pod)
     assert_member(member)
+
+
+def node_certificate(machine, begin):
+    """What the cluster's signer would make for the node, if its clock were ahead: embedded, as for a kubeconfig."""
+    pki = machine.plane.layout.pki
+    authority = x509.load_pem_x509_certificate((pki / "ca.crt").read_bytes())
+    signer = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), None)
+    key = ec.generate_private_key(ec.SECP256R1())
+    words = ((NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{machine.name}"))
+    builder = x509.CertificateBuilder(
+        subject_name=x509.Name([x509.NameAttribute(kind, text) for kind, text in words]),
+        issuer_name=authority.subject,
+        public_key=key.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=begin,
+        not_valid_after=begin + timedelta(hours=1),
+    ).add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    certificate = builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pair = {"client-certificate-data": certificate, "client-key-data": key.private_bytes(*form)}
+    return {name: b64encode(pem).decode() for name, pem in pair.items()}
+
+
+def test_where_clocks_differ_a_certificate_that_is_not_good_yet_is_used_as_soon_as_it_is(machine):
+    write_kubeconfig(machine, node_certificate(machine, datetime.now(UTC) + timedelta(seconds=10)))
+    process = start(machine)
+    eventually(lambda: "Unauthorized" in machine.log_text())
+    machine.wait_until_ready(within=60)
+    assert process.running
+    assert f"system:node:{machine.name}" in machine.users()
 
 
 def test_labels_that_a_node_may_not_give_itself_are_refused_before_anything_is_sent(machine):

@@ -2,6 +2,7 @@
 
 import hashlib
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agent.core.x509 import read_certificates
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
+from tests.join.machine import make_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
 
@@ -76,13 +78,38 @@ def test_without_pins_one_has_to_say_that_this_is_unsafe(machine):
         ({"ca_hash": f"sha256:{'0' * 64}"}, "none of the public keys"),
         ({"ca_hash": "md5:00"}, "unknown hash format"),
         ({"token": "abcdef.fedcba9876543210"}, "failed to verify JWS signature"),
-        ({"token": "nobody.0123456789abcdef", "more": ["--discovery-timeout=0s"]}, "or it has expired"),
+        ({"token": "nobody.0123456789abcdef", "more": ["--discovery-timeout=0s"]}, "is invalid for this cluster"),
         ({"token": "nonsense"}, "not of the form"),
     ],
-    ids=["wrong hash", "strange hash", "wrong secret", "expired token", "no token at all"],
+    ids=["wrong hash", "strange hash", "wrong secret", "unknown token", "no token at all"],
 )
 def test_a_cluster_that_cannot_be_trusted_is_not_joined(machine, changes, words):
     assert words in refused(machine, by_token(machine, **changes))
+
+
+@pytest.fixture
+def expired(machine):
+    """A token that was good until a moment ago."""
+    end = datetime.now(UTC) + timedelta(seconds=8)
+    data = {"usage-bootstrap-signing": "true", "expiration": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
+    make_token(machine.plane, "lasted.0123456789abcdef", **data)
+    eventually(lambda: is_signed(machine, "lasted"), within=8)
+    eventually(lambda: datetime.now(UTC) > end and not is_signed(machine, "lasted"))
+    return "lasted.0123456789abcdef"
+
+
+def is_signed(machine, identity):
+    return f"jws-kubeconfig-{identity}" in machine.plane.get("configmap", "cluster-info", "kube-public")["data"]
+
+
+def test_a_token_that_has_expired_finds_no_cluster_and_lets_nobody_in(machine, expired):
+    said = refused(machine, by_token(machine, token=expired, more=["--discovery-timeout=0s"]))
+    assert r"token id \"lasted\" is invalid for this cluster or it has expired" in said
+    machine.give_token(expired)
+    process = machine.start()
+    eventually(lambda: not process.running)
+    assert process.stop() == 1
+    assert "failed to run Kubelet: Unauthorized" in machine.log_text()
 
 
 def test_a_cluster_that_does_not_answer_is_given_up_after_the_timeout(machine):

@@ -46,7 +46,9 @@ def test_three_rotations_and_more_cost_no_heartbeat(machine):
     eventually(lambda: len(renewals(machine)) >= 4, within=60, every=1)
     assert process.running
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(renewals(machine))]
-    assert max(gaps) < 12, gaps  # a lease is renewed every 10 to 10.4 s
+    # A lease is renewed every 10 to 10.4 s, on a busy machine some seconds later: one that was left out makes 20.
+    assert max(gaps) < 20, gaps
+    assert "lease" not in machine.log_text()  # a renewal that fails is told, and tried again sooner than in 20 s
     assert machine.refusals() == []
     asked = [csr["spec"]["username"] for csr in machine.signing_requests()]
     assert asked[0] == "system:bootstrap:abcdef"

@@ -1,6 +1,7 @@
 """After a whole run at the highest verbosity, tokens and keys are in private files and nowhere else."""
 
 import stat
+from base64 import b64encode
 from pathlib import Path
 
 import psutil
@@ -9,9 +10,12 @@ import pytest
 from agent.core.x509 import private_key
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
+from tests.join.connect_proxy import ConnectProxy
+from tests.join.test_credentials import start, write_kubeconfig
 from tests.join.test_join import by_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
+PASSWORD = "hunter2"
 
 
 def spoken(process):
@@ -37,13 +41,19 @@ def watched(machine, process):
 
 def secret_lines(machine):
     """The lines of all keys on the machine: each is a secret of its own."""
-    keys = (private_key(path.read_text()) for path in machine.pki.glob("*.pem"))
+    keys = (private_key(path.read_text()) for path in machine.pki.iterdir())
     return {line for key in keys for line in key.splitlines() if line and not line.startswith("-----")}
+
+
+def stop_with_all_keys(machine, process):
+    """The key for the node's own server is made beside everything else, and takes longest."""
+    eventually(lambda: "Loaded serving certificate" in machine.log_text())
+    process.stop()
 
 
 def assert_private(machine):
     secrets = {SECRET, *secret_lines(machine)}
-    assert len(secrets) > 3  # there was something to look for
+    assert len(secrets) > 20  # there was something to look for: an RSA key alone has so many lines
     for path in machine.folder.rglob("*"):
         if path.is_file() and any(secret in path.read_text(errors="replace") for secret in secrets):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
@@ -56,7 +66,7 @@ def test_a_bootstrap_tells_nobody_its_secrets(machine, rotate):
     seen = watched(machine, process)
     assert any("agent.adapters.certificates.child" in line for line in seen)  # the child that makes keys was seen
     assert not [line for line in seen if SECRET in line or "PRIVATE" in line]
-    process.stop()
+    stop_with_all_keys(machine, process)
     assert_private(machine)
 
 
@@ -65,5 +75,31 @@ def test_join_tells_nobody_its_secrets_but_whom_the_user_told(machine):
     eventually(lambda: "Successfully registered node" in machine.log_text(), within=20)
     assert not [line for line in spoken(process) if SECRET in line]
     assert SECRET not in Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
-    process.stop()
+    stop_with_all_keys(machine, process)
     assert_private(machine)
+
+
+@pytest.mark.parametrize("rotate", ["false", "true"], ids=["at once", "in the background"])
+@pytest.mark.parametrize("broken", ["bootstrap", "kubeconfig"])
+def test_a_malformed_kubeconfig_is_told_without_the_line_that_is_wrong(machine, broken, rotate):
+    path = getattr(machine, broken)
+    path.write_text(f"kind: Config\nusers:\n- user:\n    token: {BOOTSTRAP_TOKEN}: oops\n")
+    if broken == "kubeconfig":
+        machine.bootstrap.unlink()
+    process = machine.start(f"--rotate-certificates={rotate}", "-v=10")
+    eventually(lambda: not process.running)
+    assert process.stop() == 1
+    assert f"{path}: line 4, column " in machine.log_text()
+    assert SECRET not in machine.log_text()
+
+
+def test_a_proxy_that_lets_nobody_through_is_told_without_its_password(machine):
+    with ConnectProxy(None) as proxy:
+        address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
+        server = "https://kubernetes.default.svc:6443"
+        write_kubeconfig(machine, {"token": BOOTSTRAP_TOKEN}, **{"server": server, "proxy-url": address})
+        process = start(machine, "-v=10")
+        eventually(lambda: "the proxy answered 407 Proxy Authentication Required" in machine.log_text())
+        assert process.stop() == 0
+    assert PASSWORD not in machine.log_text()
+    assert b64encode(f"user:{PASSWORD}".encode()).decode() not in machine.log_text()

@@ -133,7 +133,8 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
 
 
 async def test_a_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(tmp_path, caplog):
-    caplog.set_level(1, "agent.adapters.lane")  # whatever other tests have set for all of ours
+    caplog.set_level(1)
+    caplog.set_level(1, "agent")
     heads = []
 
     async def listen(reader, writer):
