@@ -57,29 +57,37 @@ def test_a_fresh_machine_becomes_a_node_by_one_line(vm, figure):
 
 
 @pytest.mark.parametrize(
-    ("condition", "command"),
+    ("condition", "command", "undo"),
     [
-        ("PIDPressure", ["sysctl", "--write", "kernel.pid_max=301"]),
-        ("DiskPressure", ["sh", "-c", "fallocate -l $(($(df --output=avail -B1 / | tail -1) - 40000000)) /fill"]),
-        ("MemoryPressure", ["systemd-run", "--quiet", "--unit=hog", "python3", "-c", HOG]),
+        (
+            "PIDPressure",
+            ["sysctl", "--write", "kernel.pid_max=301"],
+            ["sysctl", "--write", "kernel.pid_max=32768"],
+        ),
+        (
+            "DiskPressure",
+            ["sh", "-c", "fallocate -l $(($(df --output=avail -B1 / | tail -1) - 40000000)) /fill"],
+            ["rm", "--force", "/fill"],
+        ),
+        (
+            "MemoryPressure",
+            ["systemd-run", "--quiet", "--unit=hog", "python3", "-c", HOG],
+            ["systemctl", "stop", "hog"],
+        ),
     ],
+    ids=["pids", "disk", "memory"],
 )
-def test_what_runs_out_is_told(vm, condition, command):
-    before = {found["type"]: found["status"] for found in vm.node()["status"]["conditions"]}
-    assert before[condition] == "False"
-    vm.machine.run(*command)
+def test_what_runs_out_is_told(vm, condition, command, undo):
+    def told():
+        return next(found["status"] for found in vm.node()["status"]["conditions"] if found["type"] == condition)
 
-    def is_told():
-        return any(
-            found["type"] == condition and found["status"] == "True" for found in vm.node()["status"]["conditions"]
-        )
-
-    eventually(is_told, within=90)
-    assert vm.show("ActiveState") == "active"
-    if condition == "MemoryPressure":
-        vm.machine.run("systemctl", "stop", "hog")
-    if condition == "PIDPressure":
-        vm.machine.run("sysctl", "--write", "kernel.pid_max=32768")
+    assert told() == "False"
+    try:
+        vm.machine.run(*command)
+        eventually(lambda: told() == "True", within=90)
+        assert vm.show("ActiveState") == "active"
+    finally:
+        vm.machine.run(*undo)
 
 
 def test_a_cpu_that_is_taken_offline_is_told_without_a_restart(vm):
