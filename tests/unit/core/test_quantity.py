@@ -32,7 +32,7 @@ def test_a_quantity_is_read_and_printed_as_go_does(text, canonical, value):
     assert (str(quantity), quantity.value) == (canonical, value)
 
 
-@pytest.mark.parametrize("text", ["", "1K", "1.2.3", "1 Gi", "1ei", "e", "--1", "1Gi5", "1e100"])
+@pytest.mark.parametrize("text", ["", "1K", "1.2.3", "1 Gi", "1ei", "e", "--1", "1Gi5", "1e100", "٣Gi"])
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):
         Quantity.parse(text)
