@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.adapters.kubeconfig import parsed
+from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.pods.static import Manifest, manifest_fault
 
 log = logging.getLogger(__name__)
@@ -23,12 +25,10 @@ class ManifestFiles:
         return await asyncio.to_thread(lambda: list(self._manifests()))
 
     def _manifests(self) -> Iterator[Manifest]:
-        import yaml  # noqa: PLC0415  most nodes have no manifests
-
         for file in self._files():
             try:
-                pod = _as_json(yaml.safe_load(file.read_text()))
-            except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
+                pod = _as_json(parsed(file.read_text()))  # which repeats nothing: a password may be in it
+            except (OSError, ValueError, TypeError, RecursionError, ConfigException) as error:
                 log.error("Could not process manifest file", {"err": error, "path": str(file)})
                 continue
             if fault := manifest_fault(pod):

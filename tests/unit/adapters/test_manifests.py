@@ -37,8 +37,9 @@ async def test_keys_are_strings_and_times_are_text_as_in_json(tmp_path):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("{", "while parsing"),
-        ("\0", "special characters are not allowed"),
+        ("{", "line 1, column 2: expected the node content, but found '<stream end>'"),
+        ("a: s3cret: b", "line 1, column 10: mapping values are not allowed here"),
+        ("\0", "no YAML: ReaderError"),
         ("kind: Node", "it is not a Pod"),
         ("[]", "it is not a Pod"),
         ("{kind: Pod, metadata: 5}", "it has no name"),
