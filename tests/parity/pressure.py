@@ -18,7 +18,12 @@ KINDS = ("MemoryPressure", "PIDPressure", "DiskPressure")
 # A limit is so much below what is there at first, and a shortage so much below the limit: what else comes and goes on
 # the machine should not matter.
 _MEMORY_STEP, _TASK_STEP = 2**30, 1000
-_ALLOCATE = "import sys; block = bytearray(int(sys.argv[1])); block[::4096] = b'x' * len(block[::4096])"
+_LAST_STEP = 2**28  # to take memory needs time: most of what may be taken goes before the clock starts
+_ALLOCATE = (
+    "import sys, mmap\n"
+    "flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE\n"
+    "block = mmap.mmap(-1, int(sys.argv[1]), flags=flags)"
+)
 _THREADS = (
     "import sys, threading\n"
     "threading.stack_size(65536)\n"
@@ -40,17 +45,18 @@ def limits() -> dict[str, str]:
 
 @contextmanager
 def shortage(disk: Path, thresholds: Mapping[str, str]) -> Iterator[dict[str, float]]:
-    """Less of everything than the thresholds ask for; gives the moment from which each condition holds."""
-    since, left = {}, _left()
+    """Less of everything than the thresholds ask for; gives a moment just before each of them is crossed."""
+    left = _left()
+    above = {signal: left[signal] - int(thresholds[signal]) for signal in ("memory.available", "pid.available")}
+    since = {}
     with ExitStack() as burden:
-        above = left["memory.available"] - int(thresholds["memory.available"])
-        burden.enter_context(allocated_memory(above + _MEMORY_STEP))
+        burden.enter_context(allocated_memory(above["memory.available"] - _LAST_STEP))
         since["MemoryPressure"] = time.monotonic()
-        above = left["pid.available"] - int(thresholds["pid.available"])
-        burden.enter_context(waiting_threads(above + _TASK_STEP))
+        burden.enter_context(allocated_memory(_LAST_STEP + _MEMORY_STEP))
         since["PIDPressure"] = time.monotonic()
-        burden.enter_context(filled_disk(disk, leave_bytes=2**20))
+        burden.enter_context(waiting_threads(above["pid.available"] + _TASK_STEP))
         since["DiskPressure"] = time.monotonic()
+        burden.enter_context(filled_disk(disk, leave_bytes=2**20))
         yield since
 
 

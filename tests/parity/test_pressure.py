@@ -69,13 +69,16 @@ def test_memory_disk_and_pid_pressure_come_and_go_on_both(
         with shortage(disk, thresholds) as since:
             seconds["pressure"] = slowest(told, "True", since)
             assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
-        seconds["its end"] = slowest(told, "False", dict.fromkeys(KINDS, time.monotonic()))
+            end = time.monotonic()
+        seconds["its end"] = slowest(told, "False", dict.fromkeys(KINDS, end))
         assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
 
+        start = time.monotonic()
         with used_inodes(disk, leave=20):
-            seconds["no inodes"] = slowest(told, "True", {"DiskPressure": time.monotonic()})
+            seconds["no inodes"] = slowest(told, "True", {"DiskPressure": start})
             assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
-        seconds["inodes again"] = slowest(told, "False", {"DiskPressure": time.monotonic()})
+            end = time.monotonic()
+        seconds["inodes again"] = slowest(told, "False", {"DiskPressure": end})
         assert words(control_plane, _KUBELET) == words(control_plane, _OURS)
     with capsys.disabled():
         for what, by_node in seconds.items():
