@@ -4,10 +4,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent.core.config import Eviction
-from agent.core.eviction import Threshold
 from agent.core.model import Object
 from agent.core.pods.ending import Order
-from agent.core.pods.eviction import attempt, due, grace_seconds, most_urgent, ranked, verdict
+from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
 from agent.loops.observe import Observer
 from agent.ports import Clock, Recorder
 
@@ -17,7 +16,7 @@ _PERIOD_SECONDS = 10.0  # as kubelet
 
 
 class EvictionLoop:
-    """Ends one pod at a time, as long as a threshold is crossed."""
+    """Ends one pod at a time, as long as a threshold is crossed for longer than its grace period."""
 
     def __init__(
         self,
@@ -35,7 +34,6 @@ class EvictionLoop:
         self._end = end
         self._events = events
         self._clock = clock
-        self._since: dict[Threshold, float] = {}
 
     async def run(self) -> None:
         """Look forever, at kubelet's rhythm."""
@@ -45,12 +43,11 @@ class EvictionLoop:
 
     def sync(self) -> None:
         """Look once, and end the pod whose turn it is."""
-        now = self._clock.monotonic()
-        self._since = {threshold: self._since.get(threshold, now) for threshold in self._observer.met}
-        threshold = most_urgent(due(self._since, now))
+        threshold = most_urgent(self._observer.due)
         if threshold is None:
             return
-        self._events.record(attempt(threshold))
+        log.info("Eviction manager: attempting to reclaim", {"resourceName": resource_of(threshold)})
+        self._events.record(attempt(resource_of(threshold)))
         for pod in ranked(self._pods(), threshold)[:1]:
             reason, message = verdict(threshold, self._observer.signals)
             grace = grace_seconds(pod, threshold, self._eviction.max_pod_grace_seconds)

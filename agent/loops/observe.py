@@ -28,9 +28,9 @@ class Observer:
         return self._pressure.conditions
 
     @property
-    def met(self) -> frozenset[Threshold]:
-        """The thresholds that were crossed at the last look."""
-        return frozenset(self._pressure.met)
+    def due(self) -> frozenset[Threshold]:
+        """The thresholds that were crossed at the last look, and for as long as that is borne."""
+        return self._pressure.due
 
     @property
     def signals(self) -> Mapping[str, Observation]:

@@ -1,6 +1,6 @@
 """Which pod has to go when the node runs short of something, and what is said of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from agent.core.events import NodeEvent
 from agent.core.eviction import Observation, Threshold
@@ -27,12 +27,16 @@ _RESOURCES = {
 
 def most_urgent(thresholds: Iterable[Threshold]) -> Threshold | None:
     """The shortage that is met first: memory, then whatever else."""
-    return min(thresholds, key=lambda one: (_RESOURCES[one.signal] != "memory", one.signal), default=None)
+    return min(thresholds, key=lambda one: (resource_of(one) != "memory", one.signal), default=None)
 
 
-def attempt(threshold: Threshold) -> NodeEvent:
+def resource_of(threshold: Threshold) -> str:
+    """What the node is short of."""
+    return _RESOURCES[threshold.signal]
+
+
+def attempt(resource: str) -> NodeEvent:
     """What is said of the node."""
-    resource = _RESOURCES[threshold.signal]
     return NodeEvent("EvictionThresholdMet", f"Attempting to reclaim {resource}", "Warning")
 
 
@@ -42,7 +46,7 @@ def ranked(pods: Iterable[Object], threshold: Threshold) -> list[Object]:
     Kubelet asks first who uses more than it requested. Nothing is run here, so nobody does: what counts is the
     priority, and then who requested least.
     """
-    resource = _RESOURCES[threshold.signal]
+    resource = resource_of(threshold)
     return sorted(
         (pod for pod in pods if not is_critical(pod)), key=lambda pod: (priority(pod), _requested(pod, resource))
     )
@@ -57,17 +61,13 @@ def grace_seconds(pod: Object, threshold: Threshold, most_seconds: int) -> float
 
 def verdict(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[str, str]:
     """The reason and the message that an evicted pod is given."""
-    message = f"The node was low on resource: {_RESOURCES[threshold.signal]}. "
+    resource = resource_of(threshold)
+    message = f"The node was low on resource: {resource}. "
     if found := signals.get(threshold.signal):
-        least, resource = threshold.value.of(found.capacity), _RESOURCES[threshold.signal]
+        least = threshold.value.of(found.capacity)
         told = Quantity.of_bytes(least) if threshold.value.percent is not None else _amount(resource, least)
         message += f"Threshold quantity: {told}, available: {_amount(resource, found.available)}. "
     return _EVICTED, message
-
-
-def due(since_seconds: Mapping[Threshold, float], now_seconds: float) -> Sequence[Threshold]:
-    """The thresholds that were met for as long as they are borne."""
-    return [one for one, at in since_seconds.items() if now_seconds - at >= one.grace_seconds]
 
 
 def _requested(pod: Object, resource: str) -> int:

@@ -85,6 +85,7 @@ def test_a_soft_threshold_must_recover_by_the_minimum_reclaim_once_its_grace_per
     }
     short = under(**soft, memory_available_bytes=0, at=0)
     still_short = under(**soft, before=short, memory_available_bytes=0, at=short_until)
+    assert bool(still_short.due) is bool(conditions)
     better = under(**soft, before=still_short, memory_available_bytes=GIB, at=short_until + 300)
     assert better.conditions == conditions
 

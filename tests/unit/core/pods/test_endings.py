@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.core.eviction import Amount, Observation, Threshold
-from agent.core.pods.eviction import attempt, due, grace_seconds, most_urgent, ranked, verdict
+from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
 from agent.core.pods.shutdown import groups, parting
 from agent.core.shutdown import GracePeriod
 from tests.unit.core.pods.builders import container, pod
@@ -56,13 +56,7 @@ def test_an_evicted_pod_is_told_what_was_short(threshold, observation, told):
 
 
 def test_the_node_says_what_it_tries_to_get_back():
-    assert attempt(DISK).message == "Attempting to reclaim ephemeral-storage"
-
-
-def test_a_soft_threshold_is_borne_for_its_grace_period():
-    since = {MEMORY: 100.0, SOFT: 50.0}
-    assert due(since, 130.0) == [MEMORY]
-    assert due(since, 140.0) == [MEMORY, SOFT]
+    assert attempt(resource_of(DISK)).message == "Attempting to reclaim ephemeral-storage"
 
 
 @pytest.mark.parametrize(("threshold", "wanted", "seconds"), [(MEMORY, 30, 1.0), (SOFT, 30, 20.0), (SOFT, 5, 5.0)])
