@@ -110,7 +110,7 @@ class Discovery:
 
     async def _patiently(self, ask: Callable[[], Awaitable[Found]]) -> Found:
         """Ask until it works; a StartError has the reason of the last failure."""
-        end_seconds = self._clock.monotonic() + self._patience_seconds
+        end_seconds, told = self._clock.monotonic() + self._patience_seconds, ""
         while True:
             try:
                 return await ask()
@@ -118,7 +118,9 @@ class Discovery:
                 left = end_seconds - self._clock.monotonic()
                 if left <= 0:
                     raise StartError(f"couldn't validate the identity of the API Server: {error}") from error
-                log.info("Retrying discovery", {"err": error, "giveUpAfter": f"{left:.0f}s"})
+                if str(error) != told:  # said once, not every second
+                    log.info("Retrying discovery", {"err": error, "giveUpAfter": f"{left:.0f}s"})
+                told = str(error)
                 await self._clock.sleep(min(_PAUSE_SECONDS, left))
 
 

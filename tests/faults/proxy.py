@@ -44,6 +44,7 @@ class FaultProxy:
         self._server: asyncio.Server | None = None
         self._live: set[asyncio.StreamWriter] = set()
         self._impostors: list[asyncio.Server] = []
+        self._chance = random.Random()  # noqa: S311  not everybody's: hypothesis watches that one
         self._calm = asyncio.Event()
         self._calm.set()
 
@@ -121,7 +122,7 @@ class FaultProxy:
             while chunk := await reader.read(_CHUNK_BYTES):
                 await self._calm.wait()
                 await asyncio.sleep(self.weather.delay_seconds)
-                if (answer and self.weather.cut_answers) or random.random() < self.weather.loss:  # noqa: S311
+                if (answer and self.weather.cut_answers) or self._chance.random() < self.weather.loss:
                     self._kill()
                 writer.write(chunk)
                 await writer.drain()

@@ -90,11 +90,13 @@ async def test_rights_that_come_late_are_waited_for():
         "far too much",
     ],
 )
-async def test_what_does_not_get_better_is_told_after_the_timeout(answer, message):
+async def test_what_does_not_get_better_is_told_at_once_and_after_the_timeout(answer, message, caplog):
+    caplog.set_level("INFO", "agent")
     found, clock = discovery(answer, patience=60.0)
     with pytest.raises(StartError, match=f"couldn't validate the identity of the API Server: .*{message}"):
         await found.by_token("192.0.2.1:6443", TOKEN, PIN)
     assert clock.elapsed == pytest.approx(60, abs=1)
+    assert [record.msg for record in caplog.records].count("Retrying discovery") == 1
 
 
 async def test_a_proxy_that_is_no_url_is_told_without_its_password(monkeypatch):

@@ -46,7 +46,7 @@ async def answering(tmp_path):
 
         app = web.Application()
         app.router.add_route("*", "/{any:.*}", handle)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
