@@ -40,7 +40,7 @@ def _later(before: str | None, now: datetime) -> datetime:
     """
     try:
         return max(now, datetime.fromisoformat(before or "") + timedelta(microseconds=1))
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # whatever the server has there
         return now
 
 

@@ -66,8 +66,8 @@ def reconcile_patch(existing: Object, fresh: Object) -> Object:
 
 def _reconciled(kind: str, observed: Object, fresh: Object) -> Object:
     """Capacity or allocatable of a Node that exists; what others put there stays, but for huge pages."""
-    # kubelet v1.36 would set extended resources to 0 where it finds no checkpoint of its device manager, but looks for
-    # one where its own socket lies: while its runtime is up, it always finds something.
+    # kubelet v1.36 sets extended resources to 0 where it finds no checkpoint of its device manager, but takes that
+    # one's socket for a checkpoint, too: a race, which the socket mostly wins. So they stay.
     if not observed.get(kind):
         return dict(fresh.get(kind, {}))
     kept = {name: text for name, text in observed[kind].items() if not _is_hugepages(name)}

@@ -22,6 +22,7 @@ class FuzzProxy:
     def __init__(self, upstream: str, tls: ssl.SSLContext, seed: int) -> None:
         self.wild = False
         self.nonsense = 0  # answers so far that were made up
+        self.asks_for_time = True  # whether they ask to be left alone for a while
         self._upstream, self._tls = upstream, tls
         self._chance = random.Random(seed)  # noqa: S311
         self._known: list[bytes] = [b"{}"]
@@ -96,8 +97,9 @@ class FuzzProxy:
             lambda: msgspec.json.encode(self._chance.choice(_VALUES[:9])),
         )
         body = _HUGE if self._chance.random() < 0.003 else self._chance.choice(kinds)()
-        headers = {"Retry-After": self._chance.choice(("1", "0", "99999999999", "-1", "soon", "²"))}
-        headers["Location"] = "http://127.0.0.1:1/"
+        headers = {"Location": "http://127.0.0.1:1/"}
+        if self.asks_for_time:
+            headers["Retry-After"] = self._chance.choice(("1", "0", "99999999999", "-1", "soon", "²"))
         if self._chance.random() < 0.02:
             headers["Content-Encoding"] = "gzip"
         if self._chance.random() < 0.05 and request.transport:

@@ -112,11 +112,6 @@ CASES = (
         by_hand=True,
         status={"nodeInfo": {"bootID": "another"}},
     ),
-    Case(
-        "Node with an extended resource, and huge pages that are gone",
-        by_hand=True,
-        status={kind: {"example.com/gpu": "4", "hugepages-16Mi": "32Mi"} for kind in ("capacity", "allocatable")},
-    ),
     Case("Node of an earlier start", restarted=True, flags=["--node-labels=example.com/rack=r1"]),
     Case("no server", config={"enableServer": False}),
     Case("identity from other files", flags=["--machine-id-file=/no,/etc/hostname", "--boot-id-file=/etc/hostname"]),

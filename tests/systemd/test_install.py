@@ -45,6 +45,7 @@ def test_with_a_kubeconfig_in_its_place_it_starts(machine, control_plane):
     machine.run("install", "-o", UNIT, "-m", "600", "/root/kubeconfig", "/var/lib/fake-kubelet/kubelet.conf")
     machine.run("systemctl", "enable", "--now", UNIT)  # returns when a heartbeat was accepted
     assert control_plane.get("node", machine.name)["status"]["nodeInfo"]["osImage"].startswith("Debian")
+    machine.run("systemctl", "stop", UNIT)  # or it would register itself again
     control_plane.kubectl("delete", "node", machine.name, "--wait=false")
 
 

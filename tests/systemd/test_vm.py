@@ -61,7 +61,7 @@ def test_a_fresh_machine_becomes_a_node_by_one_line(vm, figure):
     [
         (
             "PIDPressure",
-            ["sysctl", "--write", "kernel.pid_max=301"],
+            ["sysctl", "--write", "kernel.pid_max=450"],  # enough to go on with
             ["sysctl", "--write", "kernel.pid_max=32768"],
         ),
         (

@@ -39,8 +39,19 @@ def test_renewal_leaves_holder_owner_and_version_alone():
         ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678902Z"),
         ("2026-01-02T02:04:05.000000Z", "2026-01-02T03:04:05.678901Z"),
         ("9999-12-31T23:59:59.999999Z", "2026-01-02T03:04:05.678901Z"),
+        ("2026-01-02T04:04:05", "2026-01-02T03:04:05.678901Z"),
+        (7, "2026-01-02T03:04:05.678901Z"),
+        ("soon", "2026-01-02T03:04:05.678901Z"),
     ],
-    ids=["the clock went back", "the clock stands still", "the clock goes on", "there is nothing later"],
+    ids=[
+        "the clock went back",
+        "the clock stands still",
+        "the clock goes on",
+        "there is nothing later",
+        "a time of nowhere",
+        "a number",
+        "a word",
+    ],
 )
 def test_a_renewal_is_later_than_the_one_before(before, after):
     lease = {"metadata": {}, "spec": {"renewTime": before}}
