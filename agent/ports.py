@@ -20,6 +20,7 @@ AgentError
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -226,17 +227,19 @@ class WatchApi(Protocol):
         """Every change after a version, for at most so long; Expired where that version is too old."""
 
 
-class KeyPair(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KeyPair:
     """A certificate with those that vouch for it, and its key."""
 
     certificate_pem: str
-    key_pem: str
+    key_pem: str = field(repr=False)
 
 
-class PreparedRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
     """A certificate request and the key it was signed with."""
 
-    key_pem: str
+    key_pem: str = field(repr=False)
     csr_pem: str
     public_key: bytes
     is_rsa: bool

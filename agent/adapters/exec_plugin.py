@@ -12,6 +12,7 @@ from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 
 DEADLINE_SECONDS = 30.0
+_FOR_THE_PLUGIN = "client.authentication.k8s.io/exec"  # the name of its own settings among those of a cluster
 _MOST_WORDS = 500
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
@@ -67,6 +68,9 @@ def _environment(plugin: Object, cluster: Object) -> dict[str, str]:
     if plugin.get("provideClusterInfo"):
         known = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
         spec["cluster"] = _with_authority({key: cluster[key] for key in known if key in cluster}, cluster)
+        for extension in cluster.get("extensions") or ():
+            if extension.get("name") == _FOR_THE_PLUGIN:
+                spec["cluster"]["config"] = extension.get("extension")
     info = {"apiVersion": plugin["apiVersion"], "kind": "ExecCredential", "spec": spec}
     own = {str(entry["name"]): str(entry["value"]) for entry in plugin.get("env") or ()}
     return {**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)}

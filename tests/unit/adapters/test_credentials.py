@@ -214,10 +214,16 @@ async def test_an_exec_plugin_that_wants_the_cluster_gets_its_authority(tmp_path
     said = f"echo \"$KUBERNETES_EXEC_INFO\" > {tmp_path}/info; echo '{answer(token='t')}'"
     plugin(tmp_path, said, provideClusterInfo=True)
     config = json.loads((tmp_path / "kubeconfig").read_text())
-    config["clusters"][0]["cluster"] |= authority[place]
+    for_it = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "us"}}
+    extensions = [{"name": "other", "extension": {}}, for_it]
+    config["clusters"][0]["cluster"] |= authority[place] | {"extensions": extensions}
     await load_credentials(written(tmp_path, **config))
     told = json.loads((tmp_path / "info").read_text())["spec"]["cluster"]
-    assert told == {"server": "https://127.0.0.1:6443", "certificate-authority-data": embedded(pem)}
+    assert told == {
+        "server": "https://127.0.0.1:6443",
+        "certificate-authority-data": embedded(pem),
+        "config": {"audience": "us"},
+    }
 
 
 @pytest.mark.parametrize(
