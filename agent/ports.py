@@ -67,6 +67,10 @@ class Unavailable(ApiError):
     """The API server gave no usable answer; trying again later makes sense."""
 
 
+class Untrusted(Unavailable):
+    """Who answers is not the API server, as far as its certificate tells."""
+
+
 class Unauthorized(ApiError):
     """The API server does not know us."""
 

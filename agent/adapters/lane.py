@@ -21,7 +21,7 @@ from agent.adapters.resolver import LaneResolver
 from agent.core.config import KUBELET_VERSION
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
-from agent.ports import Unauthorized, Unavailable
+from agent.ports import Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)
 
@@ -230,6 +230,8 @@ class Lane:
         """No exception of the client library leaves this module."""
         try:
             yield
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Untrusted(self._described(method, path, error)) from error
         except _FAULTS as error:
             raise Unavailable(self._described(method, path, error)) from error
 

@@ -75,6 +75,9 @@ class LeaseLoop:
     async def sync(self) -> None:
         """Renew once; a failure is logged and left to the next tick."""
         began = self._clock.monotonic()
+        uid = self._membership.uid
+        if self._latest and uid and not is_owned_by(self._latest, uid):
+            self._latest = None  # the lease of an earlier Node is collected with it, or will be
         if self._latest is not None:
             try:
                 self._latest = await self._renew(self._latest)
@@ -113,7 +116,7 @@ class LeaseLoop:
     async def _next(self, lease: Object) -> Object:
         uid = self._membership.uid
         if not lease["metadata"].get("ownerReferences") or (uid and not is_owned_by(lease, uid)):
-            lease = owned(lease, self._name, await self._node_uid())
+            lease = owned(lease, self._name, uid or await self._node_uid())
         return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
 
     async def _ensure(self) -> tuple[Object | None, bool]:

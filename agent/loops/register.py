@@ -68,6 +68,8 @@ class Registrar:
             existing = await self._existing(refusal)
             registered = await self._reconcile(existing, node)
             log.info("Node was previously registered", {"node": self._name})
+            if self._membership.is_gone:
+                return registered  # others made it again: the first report tells what is new of its status
         else:
             log.info("Successfully registered node", {"node": self._name})
             if self._startup:

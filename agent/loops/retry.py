@@ -8,12 +8,12 @@ from tenacity.stop import stop_after_attempt
 from tenacity.wait import wait_base, wait_exponential, wait_fixed, wait_none
 
 from agent.loops.weather import Weather
-from agent.ports import ApiError, Unavailable
+from agent.ports import ApiError, Unavailable, Untrusted
 
 OnFailure = Callable[[ApiError, float], None]
 """Told of each failed try: what went wrong, and the seconds until the next one."""
 
-_JITTER = 0.04  # as kubelet's loops
+_JITTER = -0.04  # a kubelet's backoff has none: by so much earlier, then, and never later
 _PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
@@ -85,14 +85,15 @@ def _without_end(
 
 
 class _Scouting(wait_base):
-    """A sixtieth of the outage so far, but between 0.35 s and 30 s."""
+    """A sixtieth of the outage so far, but between 0.35 s and 30 s; twice that least where a person has to act."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
-        return min(max(0.35, retry_state.idle_for / 60), 30.0)
+        least = 0.7 if isinstance(_error(retry_state), Untrusted) else 0.35
+        return min(max(least, retry_state.idle_for / 60), 30.0)
 
 
 class _Pause(wait_base):
-    """Waits as another policy says, stretched by chance, but never less than the server asked for."""
+    """Waits as another policy says, but for chance, and never less than the server asked for."""
 
     def __init__(self, weather: Weather, backoff: wait_base, jitter: float, *, first_by_chance: bool = False) -> None:
         self._weather, self._backoff, self._jitter = weather, backoff, jitter

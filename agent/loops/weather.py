@@ -16,7 +16,7 @@ class Weather:
         self._better = asyncio.Event()
 
     def spread(self, seconds: float, factor: float) -> float:
-        """A pause, stretched by chance: nodes that failed together should not come back together."""
+        """A pause, longer by chance (shorter by a factor below 0): who failed together should not return together."""
         return jittered(seconds, factor, self._rand())
 
     async def wait_out(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The same faults for fake-kubelet and the real kubelet, at the same time: who is back sooner, who asks more often?
+"""The same faults for fake-kubelet and the real kubelet, side by side: who is back sooner, who asks more often?
 
 `python -m tests.bench.faults` prints a table in Markdown. It needs root, for the kubelet.
 """
@@ -11,11 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -33,25 +34,53 @@ from tests.faults.member import Admin, Member, Refused, through
 from tests.faults.proxy import FaultProxy
 from tests.parity.scrape import Served
 
+_KINDS = ("kubelet", "fake-kubelet")
 _REQUESTS = "rest_client_requests_total"
 _PATIENCE_SECONDS = 45.0
-_STORM_SECONDS = 15.0
-_REST_SECONDS = 12.0  # a renewal between two faults, so that none sees the traces of the one before
+_LONGEST_INTERVAL = 11.0  # seconds from one heartbeat to the next: 10 with 4 % of jitter, and the machine's own delays
+_LONGER_THAN_AN_INTERVAL = 12.0
 
 
 @dataclass
 class Subject:
     """One program behind a proxy of its own."""
 
-    name: str
+    kind: str
     program: RealKubelet | AgentProcess
     member: Member
     proxy: FaultProxy
     cluster: ControlPlane
     port: int  # of its own API
     token: Path  # of its service account, where it has one
-    took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # fault → seconds, once a round
-    asked: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    took: dict[str, float] = field(default_factory=dict)  # fault → seconds
+    asked: dict[str, int] = field(default_factory=dict)
+    intervals: list[float] = field(default_factory=list)  # between two heartbeats, while all is well
+
+    def feel_the_pulse(self) -> None:
+        """Two heartbeats while all is well; a fault that begins just after the second finds all at the same phase."""
+        first = self._next_heartbeat()
+        self.intervals.append((self._next_heartbeat() - first).total_seconds())
+
+    def _next_heartbeat(self) -> datetime:
+        return self.heartbeat_after(eventually(self.member.renewed_at))
+
+    def heartbeat_after(self, moment: datetime) -> datetime:
+        """When the first one was; returns just after it."""
+
+        def later() -> datetime:
+            renewed_at = self.member.renewed_at()
+            assert renewed_at > moment
+            return renewed_at
+
+        return eventually(later, within=_PATIENCE_SECONDS, every=0.05)
+
+    def stop(self) -> None:
+        """Keep it from running at all."""
+        os.kill(self.program.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it run again."""
+        os.kill(self.program.pid, signal.SIGCONT)
 
     def requests(self) -> int:
         """How many it has sent, by its own count; those that wait for an answer are not in it yet."""
@@ -71,40 +100,58 @@ class Fault:
     stops_it: bool = False  # it can neither ask nor be asked
     by_token: bool = False  # for a node that is a service account; the rest is for a node with a certificate
     from_begin: bool = False  # recovery counts from the beginning: nobody ends this fault
+    for_all: bool = False  # there is one server: it begins and ends for all at once, by the first of them
 
 
 class Bench:
-    """A cluster with both programs in it."""
+    """A cluster with some pairs of both programs in it."""
 
-    def __init__(self, cluster: ControlPlane, subjects: Sequence[Subject], seconds: float) -> None:
-        self._cluster, self._subjects, self._seconds = cluster, subjects, seconds
+    def __init__(self, cluster: ControlPlane, subjects: Sequence[Subject], seconds: float, threads: Executor) -> None:
+        self._cluster, self._subjects, self._seconds, self._threads = cluster, subjects, seconds, threads
+        self._together = threading.Barrier(len(subjects))
 
     def run(self, faults: Sequence[Fault]) -> None:
-        """Every fault, once, for all at the same time."""
+        """Every fault, for all at the same time, or nearly: each begins just after a heartbeat."""
         for fault in faults:
             _tell(fault.name)
-            self._in_parallel(lambda subject, fault=fault: self._suffer(fault, subject))  # type: ignore[misc]
-            time.sleep(_REST_SECONDS)
+            if fault.for_all:
+                self._for_each(Subject.feel_the_pulse)
+                self._fall_into_step()
+            self._for_each(lambda subject, fault=fault: self._suffer(fault, subject))  # type: ignore[misc]
 
-    def _in_parallel(self, work: Callable[[Subject], None]) -> None:
-        threads = [threading.Thread(target=work, args=(subject,)) for subject in self._subjects]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    def _for_each(self, work: Callable[[Subject], object]) -> None:
+        list(self._threads.map(work, self._subjects))  # the list raises what was raised
+
+    def _fall_into_step(self) -> None:
+        """Who missed a heartbeat has the next one as soon as it may, and all may at the same moment."""
+        self._for_each(Subject.stop)
+        time.sleep(_LONGER_THAN_AN_INTERVAL)
+        since = datetime.now(UTC)
+        self._for_each(Subject.go_on)
+        self._for_each(lambda subject: subject.heartbeat_after(since))
 
     def _suffer(self, fault: Fault, subject: Subject) -> None:
+        if not fault.for_all:
+            subject.feel_the_pulse()
         sent, since, began = subject.requests(), datetime.now(UTC), time.monotonic()
-        fault.begin(subject)
+        self._do(fault, fault.begin, subject)
         took = 0.0
         if fault.from_begin:
             took = _recovery(subject, since, began, self._seconds)
         time.sleep(max(0.0, began + (fault.seconds or self._seconds) - time.monotonic()))
-        subject.asked[fault.name].append(self._asked(fault, subject, since, sent))
+        subject.asked[fault.name] = self._asked(fault, subject, since, sent)
         end, ended = datetime.now(UTC), time.monotonic()
-        fault.end(subject)
+        self._do(fault, fault.end, subject)
         healed = _recovery(subject, end, ended, _PATIENCE_SECONDS)
-        subject.took[fault.name].append(took if fault.from_begin else healed)
+        subject.took[fault.name] = took if fault.from_begin else healed
+
+    def _do(self, fault: Fault, act: Callable[[Subject], None], subject: Subject) -> None:
+        if not fault.for_all:
+            act(subject)
+            return
+        if self._together.wait() == 0:
+            act(subject)
+        self._together.wait()
 
     def _asked(self, fault: Fault, subject: Subject, since: datetime, sent: int) -> int:
         if fault.stops_it:
@@ -121,7 +168,7 @@ def _recovery(subject: Subject, since: datetime, began: float, within: float) ->
     member = subject.member
 
     def is_back() -> bool:
-        return member.renewed_at() > since and member.is_whole()
+        return member.renewed_at() > since and member.is_whole() and member.is_described()
 
     try:
         eventually(is_back, within=within, every=0.05)
@@ -142,23 +189,37 @@ def faults_of(cluster: ControlPlane, directory: Path) -> list[Fault]:
         subject.proxy.set(kill=True, target_port=cluster.layout.apiserver)
 
     return [
+        Fault(
+            "API server stopped",
+            lambda _: cluster.stop_component("kube-apiserver"),
+            lambda _: cluster.start_component("kube-apiserver"),
+            for_all=True,
+        ),
         Fault("connections reset on arrival", lambda s: s.proxy.set(kill=True, refuse=True), lambda s: s.proxy.set()),
         Fault("black hole, no RST", lambda s: s.proxy.set(silent=True), lambda s: s.proxy.set(kill=True)),
         Fault("killed in the middle of requests", lambda s: s.proxy.set(cut_answers=True), lambda s: s.proxy.set()),
+        Fault(
+            "500 ms of latency, 5 % loss",
+            lambda s: s.proxy.set(delay_seconds=0.5, loss=0.05),
+            lambda s: s.proxy.set(),
+            from_begin=True,
+        ),
         Fault("certificate of another CA", impostor, home),
         Fault(
             "etcd without space",
-            lambda s: alarm(cluster.layout.etcd, on=True),
-            lambda s: alarm(cluster.layout.etcd, on=False),
+            lambda _: alarm(cluster.layout.etcd, on=True),
+            lambda _: alarm(cluster.layout.etcd, on=False),
             seen_by_server=True,
+            for_all=True,
         ),
-        Fault("process stalled 15 s", _stall, _unstall, seconds=15.0, stops_it=True),
-        Fault("others write the Lease without pause", _storm, seen_by_server=True),
+        Fault("process stalled 15 s", Subject.stop, Subject.go_on, seconds=15.0, stops_it=True),
+        Fault("others write the Lease without pause", _storm, seen_by_server=True, from_begin=True),
         Fault("Lease taken by another holder", _take, seen_by_server=True, from_begin=True),
         Fault("Lease deleted", lambda s: s.member.delete_lease(), seen_by_server=True, from_begin=True),
         Fault("Node deleted", lambda s: s.member.delete_node(), _make_again, seen_by_server=True, from_begin=True),
+        Fault("Node deleted and made by another", _replace, seen_by_server=True, from_begin=True),
         Fault("rights taken away", _revoke, _grant, seen_by_server=True, by_token=True),
-        Fault("token spoilt", _spoil_token, _renew_token, by_token=True),
+        Fault("token revoked", _revoke_token, _issue_token, by_token=True),
     ]
 
 
@@ -176,27 +237,24 @@ def _make_again(subject: Subject) -> None:
         subject.member.create_node()
 
 
+def _replace(subject: Subject) -> None:
+    subject.member.delete_node()
+    _make_again(subject)
+
+
 def _take(subject: Subject) -> None:
     subject.member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
 
 
 def _storm(subject: Subject) -> None:
-    """Until shortly before the end of the fault, in a thread of its own."""
+    """In a thread of its own, until the first heartbeat is through for certain."""
 
     def write() -> None:
-        end = time.monotonic() + _STORM_SECONDS
+        end = time.monotonic() + _LONGER_THAN_AN_INTERVAL
         while time.monotonic() < end:
             subject.member.patch_lease({"metadata": {"annotations": {"storm": str(time.monotonic_ns())}}})
 
     threading.Thread(target=write).start()
-
-
-def _stall(subject: Subject) -> None:
-    os.kill(subject.program.pid, signal.SIGSTOP)
-
-
-def _unstall(subject: Subject) -> None:
-    os.kill(subject.program.pid, signal.SIGCONT)
 
 
 def _revoke(subject: Subject) -> None:
@@ -209,28 +267,38 @@ def _grant(subject: Subject) -> None:
     subject.cluster.kubectl(*words)
 
 
-def _spoil_token(subject: Subject) -> None:
-    subject.token.write_text("spoilt")
+def _revoke_token(subject: Subject) -> None:
+    subject.cluster.kubectl("delete", "serviceaccount", subject.member.name)
 
 
-def _renew_token(subject: Subject) -> None:
+def _issue_token(subject: Subject) -> None:
+    subject.cluster.kubectl("create", "serviceaccount", subject.member.name)
     subject.token.write_text(subject.cluster.kubectl("create", "token", subject.member.name))
 
 
-def head(subjects: Sequence[Subject]) -> str:
-    """The first lines of the table."""
-    columns = [f"{subject.name}: {figure}" for figure in ("back after (s)", "asked") for subject in subjects]
-    return f"| fault | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}"
+def table(faults: Sequence[Fault], subjects: Sequence[Subject]) -> str:
+    """Time to recover and requests, side by side, and the heartbeats that were lost while all was well."""
+    kinds = {kind: [subject for subject in subjects if subject.kind == kind] for kind in _KINDS}
+    columns = [f"{kind}: {figure}" for figure in ("back after (s)", "asked") for kind in kinds]
+    lines = [f"| fault | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+    for fault in faults:
+        took = [_spread([subject.took[fault.name] for subject in alike], ".1f") for alike in kinds.values()]
+        asked = [_spread([subject.asked[fault.name] for subject in alike], ".0f") for alike in kinds.values()]
+        lines.append(f"| {fault.name} | {' | '.join(took + asked)} |")
+    return "\n".join([*lines, "", *(_pulse(kind, alike) for kind, alike in kinds.items())])
 
 
-def row(fault: Fault, subjects: Sequence[Subject]) -> str:
-    """Time to recover and requests, side by side: the median of all rounds, and the extremes."""
-    took = [_spread(subject.took[fault.name], ".1f") for subject in subjects]
-    asked = [_spread(subject.asked[fault.name], ".0f") for subject in subjects]
-    return f"| {fault.name} | {' | '.join(took + asked)} |"
+def _pulse(kind: str, subjects: Sequence[Subject]) -> str:
+    intervals = [interval for subject in subjects for interval in subject.intervals]
+    late = len([interval for interval in intervals if interval > _LONGEST_INTERVAL])
+    between = f"{min(intervals):.2f} to {max(intervals):.2f} s"
+    return (
+        f"- {kind}: {len(intervals)} intervals between heartbeats outside the faults, {between}, {late} heartbeats lost"
+    )
 
 
 def _spread(values: Sequence[float], form: str) -> str:
+    """The median, and the extremes."""
     low, middle, high = (_told(value, form) for value in (min(values), median(values), max(values)))
     return middle if low == high else f"{middle} ({low} to {high})"
 
@@ -239,23 +307,24 @@ def _told(value: float, form: str) -> str:
     return "never" if math.isinf(value) else format(value, form)
 
 
-def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack, *, by_token: bool) -> list[Subject]:
-    """Both programs, started and Ready."""
+def subjects_of(
+    cluster: ControlPlane, directory: Path, running: ExitStack, *, pairs: int, by_token: bool
+) -> list[Subject]:
+    """Pairs of both programs, started and Ready."""
     admin, subjects = Admin(cluster), []
-    for program in ("kubelet", "fake-kubelet"):
-        name = f"{program}-by-token" if by_token else program
+    for number, kind in product(range(pairs), _KINDS):
+        name = f"{kind}-{'token' if by_token else 'certificate'}-{number}"
         folder = directory / name
         folder.mkdir()
         proxy, token = running.enter_context(FaultProxy(cluster.layout.apiserver)), folder / "token"
         user = {"tokenFile": str(token)} if by_token else {}
         kubeconfig = through(proxy.port, cluster.node_kubeconfig(name), folder / "through-proxy", **user)
-        process, port = _process(program, name, cluster, folder, kubeconfig)
+        process, port = _process(kind, name, cluster, folder, kubeconfig)
         member = Member(admin, name, process if isinstance(process, AgentProcess) else process.process)
-        subjects.append(Subject(program, process, member, proxy, cluster, port, token))
+        subjects.append(Subject(kind, process, member, proxy, cluster, port, token))
         if by_token:
-            cluster.kubectl("create", "serviceaccount", name)
             _grant(subjects[-1])
-            _renew_token(subjects[-1])
+            _issue_token(subjects[-1])
         process.start()
         running.callback(process.stop)
     for subject in subjects:
@@ -264,15 +333,15 @@ def subjects_of(cluster: ControlPlane, directory: Path, running: ExitStack, *, b
 
 
 def _process(
-    program: str, name: str, cluster: ControlPlane, folder: Path, kubeconfig: Path
+    kind: str, name: str, cluster: ControlPlane, folder: Path, kubeconfig: Path
 ) -> tuple[RealKubelet | AgentProcess, int]:
-    if program == "kubelet":
+    if kind == "kubelet":
         open_to_all = "--authorization-mode=AlwaysAllow"  # it is asked for its metrics while nobody can tell who may
         kubelet = RealKubelet(cluster, name, folder, flags=[open_to_all], kubeconfig=kubeconfig)
         return kubelet, kubelet.port
     port, healthz_port = free_ports(2)
     flags = (f"--kubeconfig={kubeconfig}", f"--hostname-override={name}", f"--root-dir={folder}")
-    ports = (f"--port={port}", f"--healthz-port={healthz_port}", f"--cert-dir={folder}")
+    ports = (f"--port={port}", f"--healthz-port={healthz_port}", "--read-only-port=0", f"--cert-dir={folder}")
     return AgentProcess(*flags, *ports, log=folder / "log"), port
 
 
@@ -284,21 +353,23 @@ def main() -> int:
     """Break things, print the table; 1 if something did not run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each fault lasts (30)")
-    parser.add_argument("--rounds", type=int, default=1, help="how often each happens (1)")
+    parser.add_argument("--pairs", type=int, default=1, help="how many of both at the same time (1)")
     parser.add_argument("--only", default="", help="part of a fault's name, to have just that")
     arguments = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ExitStack() as running:
             directory = Path(scratch)
             cluster = running.enter_context(ControlPlane(directory / "plane", binaries=build.binaries()))
+            # To the end: a server that is started again dies with the thread that did it.
+            threads = running.enter_context(ThreadPoolExecutor(arguments.pairs * len(_KINDS)))
             faults = [fault for fault in faults_of(cluster, directory) if arguments.only in fault.name]
             for by_token in (False, True):
                 chosen = [fault for fault in faults if fault.by_token == by_token]
                 if not chosen:
                     continue
-                subjects = subjects_of(cluster, directory, running, by_token=by_token)
-                Bench(cluster, subjects, arguments.seconds).run(chosen * arguments.rounds)
-                print(head(subjects), *(row(fault, subjects) for fault in chosen), sep="\n")
+                subjects = subjects_of(cluster, directory, running, pairs=arguments.pairs, by_token=by_token)
+                Bench(cluster, subjects, arguments.seconds, threads).run(chosen)
+                print(table(chosen, subjects))
     except (build.NoControlPlane, CommandFailed, StartFailed) as problem:
         _tell(f"nothing measured: {problem}")
         return 1

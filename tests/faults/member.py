@@ -16,6 +16,7 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 _NODES = "/api/v1/nodes"
+_CSINODES = "/apis/storage.k8s.io/v1/csinodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
@@ -87,6 +88,12 @@ class Member:
         node, lease = self.node(), self.lease()
         owners = [owner["uid"] for owner in lease["metadata"].get("ownerReferences", [])]
         return owners == [node["metadata"]["uid"]] and self.is_ready()
+
+    def is_described(self) -> bool:
+        """Whether the Node has what a kubelet gives it when it registers: labels, and a CSINode of its own."""
+        node, csinode = self.node(), self.admin.ask("GET", f"{_CSINODES}/{self.name}")
+        owners = [owner["uid"] for owner in csinode["metadata"].get("ownerReferences", [])]
+        return owners == [node["metadata"]["uid"]] and "kubernetes.io/hostname" in node["metadata"].get("labels", {})
 
     def renewed_at(self) -> datetime:
         return datetime.fromisoformat(self.lease()["spec"]["renewTime"])

@@ -4,6 +4,7 @@ import pytest
 
 from agent.core.config import Config
 from agent.loops.lease import LeaseLoop
+from agent.loops.weather import Weather
 from agent.ports import Conflict, Forbidden, Unavailable
 from tests.fakes import running
 
@@ -109,6 +110,17 @@ async def test_a_server_that_is_away_is_asked_with_kubelets_patience(clock, leas
     assert line.args["interval"] == "200ms"
 
 
+async def test_chance_makes_no_retry_later_than_a_kubelets(clock, leases, nodes, membership, node):
+    weather = Weather(clock, rand=lambda: 1.0)
+    leases.fail = lambda _: Unavailable("connection refused")
+    made = LeaseLoop(
+        config=Config(node_name="n1"), leases=leases, nodes=nodes, membership=membership, weather=weather, clock=clock
+    )
+    async with running(made):
+        await clock.advance(13)
+    assert leases.times("get") == pytest.approx([0.96 * at for at in (0, 0.2, 0.6, 1.4, 3.0, 6.2, 12.6)])
+
+
 async def test_a_failing_renewal_is_tried_five_times_and_then_from_the_start(clock, leases, node, loop):
     async with running(loop):
         leases.fail = lambda verb: Unavailable("503") if verb == "replace" else None
@@ -167,3 +179,16 @@ async def test_a_lease_of_an_earlier_node_gets_the_living_one_as_owner(clock, le
         membership.joined((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
         assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == nodes.objects["n1"]["metadata"]["uid"]
+
+
+async def test_a_lease_that_went_with_its_node_is_made_again_without_renewing_it_first(
+    clock, leases, nodes, membership, node, loop
+):
+    async with running(loop):
+        await nodes.delete("n1")
+        leases.objects.clear()
+        membership.lost()
+        before = len(leases.calls)
+        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
+        await clock.advance(0)
+    assert [verb for _, verb in leases.calls[before:]] == ["get", "create"]

@@ -62,6 +62,21 @@ async def test_a_start_tells_the_pressure_conditions_though_the_node_has_them(re
     assert events.reasons == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"]
 
 
+@pytest.mark.parametrize(("made_by_others", "told"), [(True, 0), (False, 3)])
+async def test_a_node_that_others_made_again_is_told_of_by_its_first_report(
+    registrar, nodes, membership, events, made_by_others, told
+):
+    await registrar.register()
+    await nodes.delete("n1")
+    membership.lost()
+    before = len(events.reasons)
+    if made_by_others:
+        await nodes.create({"metadata": {"name": "n1"}, "status": {}})
+    await registrar.register()
+    assert len(events.reasons) == before + told
+    assert nodes.objects["n1"]["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
+
+
 @pytest.mark.parametrize("error", [Unavailable("away"), Rejected("wrong"), Forbidden("no")], ids=["away", "422", "403"])
 async def test_registration_is_tried_without_end(registrar, nodes, clock, membership, error):
     nodes.fail = lambda _: error

@@ -5,7 +5,7 @@ import pytest
 from agent.loops.ownnode import OwnNode
 from agent.loops.watch import WatchLoop
 from agent.loops.weather import Weather
-from agent.ports import Change, Expired, Listed, Unavailable
+from agent.ports import Change, Expired, Listed, Unavailable, Untrusted
 from tests.fakes import FakeClock, FakeObjects, running
 
 pytestmark = pytest.mark.anyio
@@ -75,13 +75,14 @@ async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock,
     assert [call for _, call in source.calls] == ["list", "watch 5", "watch 9"]
 
 
-async def test_a_server_that_is_away_is_asked_less_and_less_often(nodes, loop, clock):
-    nodes.fail = lambda _: Unavailable("away")
+@pytest.mark.parametrize(("error", "least"), [(Unavailable("away"), 0.35), (Untrusted("a stranger"), 0.7)])
+async def test_a_server_that_is_away_is_asked_less_and_less_often(nodes, loop, clock, error, least):
+    nodes.fail = lambda _: error
     async with running(loop):
         await clock.advance(7200)
     times = nodes.times("list")
     pauses = [after - before for before, after in pairwise(times)]
-    assert pauses == pytest.approx([min(max(0.35, since / 60), 30.0) for since in times[:-1]])
+    assert pauses == pytest.approx([min(max(least, since / 60), 30.0) for since in times[:-1]])
 
 
 async def test_a_watch_beside_the_scout_waits_for_it(nodes, own, clock, weather):
