@@ -85,11 +85,11 @@ def _without_end(
 
 
 class _Scouting(wait_base):
-    """A sixtieth of the outage so far, but between 0.35 s and 30 s; twice that least where a person has to act."""
+    """A part of the outage so far, but between 0.2 s and 30 s; not less than 0.7 s where a person has to act."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
-        least = 0.7 if isinstance(_error(retry_state), Untrusted) else 0.35
-        return min(max(least, retry_state.idle_for / 60), 30.0)
+        least = 0.7 if isinstance(_error(retry_state), Untrusted) else 0.2
+        return min(max(least, retry_state.idle_for / 120), 30.0)
 
 
 class _Pause(wait_base):

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 _LEAST_SECONDS = 300  # as client-go: a watch is asked for 5 to 10 minutes, so that not all end at once
 _STEADY_SECONDS = 10.0  # a watch that lived for so long was no failure, however it ended
 _FIRST_PAUSE_SECONDS = 0.8
+_LONGEST_SILENCE_SECONDS = 30.0
 
 
 class Copy(Protocol):
@@ -55,6 +56,7 @@ class WatchLoop:
         self._beat = beat
         self._version: str | None = None
         self._fails = False
+        self._fails_since = self._tell_at = 0.0
         self.restarts = Counter(
             "fake_kubelet_watch_restarts_total", "Watches that failed and were opened again.", ("type",)
         )
@@ -113,7 +115,11 @@ class WatchLoop:
             self._weather.improved()
 
     def _failed(self, error: ApiError, _: float) -> None:
-        self._fails = True
+        now = self._clock.monotonic()
+        if not self._fails:
+            self._fails, self._fails_since, self._tell_at = True, now, now
         self._beat.failed(error)
         self.restarts.add(self._kind)
-        log.error("Failed to watch", {"err": error, "type": self._kind})
+        if now >= self._tell_at:  # not each time: a scout would drown all other lines
+            self._tell_at = now + min(max(_FIRST_PAUSE_SECONDS, now - self._fails_since), _LONGEST_SILENCE_SECONDS)
+            log.error("Failed to watch", {"err": error, "type": self._kind})

@@ -65,7 +65,7 @@ async def test_a_version_that_is_too_old_has_everything_listed_again(own, clock,
     source = Scripted(clock, Expired("too old"))
     async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
         await clock.advance(1)
-    assert source.calls == [(0, "list"), (0, "watch 5"), (0.35, "list"), (0.35, "watch 5")]
+    assert source.calls == [(0, "list"), (0, "watch 5"), (0.2, "list"), (0.2, "watch 5")]
 
 
 async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock, weather):
@@ -75,14 +75,28 @@ async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock,
     assert [call for _, call in source.calls] == ["list", "watch 5", "watch 9"]
 
 
-@pytest.mark.parametrize(("error", "least"), [(Unavailable("away"), 0.35), (Untrusted("a stranger"), 0.7)])
+@pytest.mark.parametrize(("error", "least"), [(Unavailable("away"), 0.2), (Untrusted("a stranger"), 0.7)])
 async def test_a_server_that_is_away_is_asked_less_and_less_often(nodes, loop, clock, error, least):
     nodes.fail = lambda _: error
     async with running(loop):
         await clock.advance(7200)
     times = nodes.times("list")
     pauses = [after - before for before, after in pairwise(times)]
-    assert pauses == pytest.approx([min(max(least, since / 60), 30.0) for since in times[:-1]])
+    assert pauses == pytest.approx([min(max(least, since / 120), 30.0) for since in times[:-1]])
+
+
+async def test_an_outage_is_told_of_less_often_than_it_is_met(nodes, loop, clock, caplog):
+    nodes.fail = lambda _: Unavailable("away")
+    async with running(loop):
+        await clock.advance(25)
+        assert len(nodes.times("list")) > 50
+        assert 3 <= [record.msg for record in caplog.records].count("Failed to watch") <= 7
+        nodes.fail = lambda _: None
+        await clock.advance(60)
+        caplog.clear()
+        nodes.cut()
+        await clock.advance(1)
+    assert [record.msg for record in caplog.records] == ["Failed to watch"]  # the next outage is told of at once
 
 
 async def test_a_watch_beside_the_scout_waits_for_it(nodes, own, clock, weather):
@@ -123,7 +137,7 @@ async def test_a_watch_that_ends_as_soon_as_it_begins_is_a_failure(own, clock, w
     source = Scripted(clock, *[0.0] * 9, 60.0)
     async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
         await clock.advance(20)
-    assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx([0.35 * n for n in range(10)])
+    assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx([0.2 * n for n in range(10)])
 
 
 async def test_after_a_good_hour_patience_starts_from_the_beginning(nodes, loop, clock):
