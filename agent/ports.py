@@ -20,7 +20,6 @@ AgentError
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -231,22 +230,28 @@ class WatchApi(Protocol):
         """Every change after a version, for at most so long; Expired where that version is too old."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPair:
+class KeyPair(NamedTuple):
     """A certificate with those that vouch for it, and its key."""
 
     certificate_pem: str
-    key_pem: str = field(repr=False)
+    key_pem: str
+
+    def __repr__(self) -> str:
+        """Without the key: nobody should find it in a log."""
+        return f"KeyPair({self.certificate_pem!r}, ...)"
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(NamedTuple):
     """A certificate request and the key it was signed with."""
 
-    key_pem: str = field(repr=False)
+    key_pem: str
     csr_pem: str
     public_key: bytes
     is_rsa: bool
+
+    def __repr__(self) -> str:
+        """Without the key: nobody should find it in a log."""
+        return f"PreparedRequest(..., {self.csr_pem!r})"
 
 
 class KeyMaker(Protocol):

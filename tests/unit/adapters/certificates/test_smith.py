@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from agent.adapters.certificates.smith import Smith
 from agent.core.csr import client_template, serving_template
 from agent.core.x509 import read_certificates
-from agent.ports import NotSigned
+from agent.ports import KeyPair, NotSigned, PreparedRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +91,8 @@ async def test_keys_are_made_in_another_process():
     await Smith().request(client_template("n1"))
     child = "agent.adapters.certificates.child"
     assert child not in sys.modules
+
+
+def test_a_key_is_not_told_with_its_certificate():
+    assert repr(KeyPair("certificate", "key")) == "KeyPair('certificate', ...)"
+    assert "key" not in repr(PreparedRequest("key", "csr", b"public", is_rsa=False))
