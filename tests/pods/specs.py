@@ -134,9 +134,9 @@ CASES = (
             **_one(),
         },
     ),
-    PodCase("too much cpu", _one(**_resources({"cpu": "1k"}))),
-    PodCase("too much memory", _one(**_resources({"memory": "1Pi"}))),
-    PodCase("too much cpu and memory", _one(**_resources({"cpu": "1k", "memory": "1Pi"}))),
+    PodCase("too much cpu", _one(**_resources({"cpu": "1k"})), is_late=True),  # they tell what is used already
+    PodCase("too much memory", _one(**_resources({"memory": "1Pi"})), is_late=True),
+    PodCase("too much cpu and memory", _one(**_resources({"cpu": "1k", "memory": "1Pi"})), is_late=True),
     PodCase("an extended resource that nobody has", _one(**_resources(_GPU, _GPU))),
     PodCase("another operating system", {"os": {"name": "windows"}, **_one()}),
     PodCase("unsafe sysctl", {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "65536"}]}, **_one()}),
