@@ -75,8 +75,7 @@ class LeaseLoop:
     async def sync(self) -> None:
         """Renew once; a failure is logged and left to the next tick."""
         began = self._clock.monotonic()
-        uid = self._membership.uid
-        if self._latest and uid and not is_owned_by(self._latest, uid):
+        if self._latest and self._is_of_another_node(self._latest):
             self._latest = None  # the lease of an earlier Node is collected with it, or will be
         if self._latest is not None:
             try:
@@ -114,10 +113,13 @@ class LeaseLoop:
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _next(self, lease: Object) -> Object:
-        uid = self._membership.uid
-        if not lease["metadata"].get("ownerReferences") or (uid and not is_owned_by(lease, uid)):
-            lease = owned(lease, self._name, uid or await self._node_uid())
+        if not lease["metadata"].get("ownerReferences") or self._is_of_another_node(lease):
+            lease = owned(lease, self._name, self._membership.uid or await self._node_uid())
         return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
+
+    def _is_of_another_node(self, lease: Object) -> bool:
+        uid = self._membership.uid
+        return uid is not None and not is_owned_by(lease, uid)
 
     async def _ensure(self) -> tuple[Object | None, bool]:
         """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""

@@ -55,8 +55,8 @@ class WatchLoop:
         self._weather = weather
         self._beat = beat
         self._version: str | None = None
-        self._fails = False
-        self._fails_since = self._tell_at = 0.0
+        self._fails_since: float | None = None
+        self._tell_at = 0.0
         self.restarts = Counter(
             "fake_kubelet_watch_restarts_total", "Watches that failed and were opened again.", ("type",)
         )
@@ -110,14 +110,14 @@ class WatchLoop:
         self._version = change.object["metadata"]["resourceVersion"]
 
     def _got_through(self) -> None:
-        if self._fails:
-            self._fails = False
+        if self._fails_since is not None:
+            self._fails_since = None
             self._weather.improved()
 
     def _failed(self, error: ApiError, _: float) -> None:
         now = self._clock.monotonic()
-        if not self._fails:
-            self._fails, self._fails_since, self._tell_at = True, now, now
+        if self._fails_since is None:
+            self._fails_since = self._tell_at = now
         self._beat.failed(error)
         self.restarts.add(self._kind)
         if now >= self._tell_at:  # not each time: a scout would drown all other lines

@@ -85,15 +85,12 @@ class Member:
 
     def is_whole(self) -> bool:
         """Whether Node and Lease belong together and the node is Ready."""
-        node, lease = self.node(), self.lease()
-        owners = [owner["uid"] for owner in lease["metadata"].get("ownerReferences", [])]
-        return owners == [node["metadata"]["uid"]] and self.is_ready()
+        return _owners(self.lease()) == [self.node()["metadata"]["uid"]] and self.is_ready()
 
     def is_described(self) -> bool:
         """Whether the Node has what a kubelet gives it when it registers: labels, and a CSINode of its own."""
-        node, csinode = self.node(), self.admin.ask("GET", f"{_CSINODES}/{self.name}")
-        owners = [owner["uid"] for owner in csinode["metadata"].get("ownerReferences", [])]
-        return owners == [node["metadata"]["uid"]] and "kubernetes.io/hostname" in node["metadata"].get("labels", {})
+        node, csinode = self.node()["metadata"], self.admin.ask("GET", f"{_CSINODES}/{self.name}")
+        return _owners(csinode) == [node["uid"]] and "kubernetes.io/hostname" in node.get("labels", {})
 
     def renewed_at(self) -> datetime:
         return datetime.fromisoformat(self.lease()["spec"]["renewTime"])
@@ -106,6 +103,10 @@ class Member:
         eventually(self.is_whole, within=15)
         assert self.process.running, self.process.log_text()[-2000:]
         return took
+
+
+def _owners(obj: dict[str, Any]) -> list[str]:
+    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])]
 
 
 def through(port: int, kubeconfig: Path, target: Path, **user: Any) -> Path:

@@ -15,7 +15,7 @@ NODE = {"metadata": {"name": "n1"}}
 
 @pytest.fixture
 def make(leases, nodes, membership, weather, clock):
-    def build(rand=lambda: 0.0):
+    def build(rand=lambda: 0.0, weather=weather):
         return LeaseLoop(
             config=Config(node_name="n1"),
             leases=leases,
@@ -110,13 +110,9 @@ async def test_a_server_that_is_away_is_asked_with_kubelets_patience(clock, leas
     assert line.args["interval"] == "200ms"
 
 
-async def test_chance_makes_no_retry_later_than_a_kubelets(clock, leases, nodes, membership, node):
-    weather = Weather(clock, rand=lambda: 1.0)
+async def test_chance_makes_no_retry_later_than_a_kubelets(clock, leases, node, make):
     leases.fail = lambda _: Unavailable("connection refused")
-    made = LeaseLoop(
-        config=Config(node_name="n1"), leases=leases, nodes=nodes, membership=membership, weather=weather, clock=clock
-    )
-    async with running(made):
+    async with running(make(weather=Weather(clock, rand=lambda: 1.0))):
         await clock.advance(13)
     assert leases.times("get") == pytest.approx([0.96 * at for at in (0, 0.2, 0.6, 1.4, 3.0, 6.2, 12.6)])
 
