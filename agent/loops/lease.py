@@ -2,6 +2,7 @@
 
 import logging
 import random
+from contextlib import suppress
 
 from agent.core.config import Config
 from agent.core.csinode import is_owned_by
@@ -77,6 +78,10 @@ class LeaseLoop:
         began = self._clock.monotonic()
         if self._latest and self._is_of_another_node(self._latest):
             self._latest = None  # the lease of an earlier Node is collected with it, or will be
+            with suppress(ApiError):  # it is still there, or there is a failure, which is told below
+                self._latest = await self._leases.create(self._new(str(self._membership.uid)))
+                self._got_through(began)
+                return
         if self._latest is not None:
             try:
                 self._latest = await self._renew(self._latest)
@@ -141,8 +146,10 @@ class LeaseLoop:
                     {"err": error, "node": self._name},
                 )
             return None, False
-        lease = new_lease(self._name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now())
-        return await self._leases.create(lease), True
+        return await self._leases.create(self._new(uid)), True
+
+    def _new(self, uid: str) -> Object:
+        return new_lease(self._name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now())
 
     async def _node_uid(self) -> str:
         """The UID of the Node as it is at this moment, which may be news."""

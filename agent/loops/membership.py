@@ -15,7 +15,7 @@ class Membership:
 
     def __init__(self, *, node_name: str, registration: Registration, wake: Callable[[], None] = lambda: None) -> None:
         self.uid: str | None = None
-        self.is_gone = False  # it was there and was deleted, which is more than not being there yet
+        self._gone: str | None = None  # the one that was ours last, while there is no other
         self._name = node_name
         self._on_deleted = registration.on_node_deleted
         self._adopts = not registration.register_node  # whether a Node that others made is ours without further ado
@@ -32,10 +32,19 @@ class Membership:
         """Whether we have to see to it ourselves that there is a Node."""
         return self.uid is None and not self._adopts
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was there and was deleted, which is more than not being there yet."""
+        return self._gone is not None
+
+    def is_successor(self, uid: str) -> bool:
+        """Whether a Node with this UID came after ours that is gone."""
+        return self._gone not in {None, uid}
+
     def joined(self, uid: str) -> None:
         """The Node with this UID is ours."""
         if uid != self.uid:
-            self.uid, self.is_gone = uid, False
+            self.uid, self._gone = uid, None
             self._adopts = self._adopts or self._on_deleted == "idle"
             self._announce()
 
@@ -51,7 +60,7 @@ class Membership:
         if self.uid is None:
             return
         log.info("Node was deleted", {"node": self._name, "uid": self.uid, "onNodeDeleted": self._on_deleted})
-        self.uid, self.is_gone = None, True
+        self.uid, self._gone = None, self.uid
         self._announce()
 
     def check(self) -> None:

@@ -12,9 +12,11 @@ from agent.loops.ownnode import OwnNode
 from agent.loops.retry import registering
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
-from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, Recorder
+from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
+
+_COURTESY_SECONDS = 0.5  # twice that at most: nodes that were deleted together do not return together
 
 
 class Registrar:
@@ -47,6 +49,9 @@ class Registrar:
         """Try without end until the Node is there; whether there was anything to do."""
         if not self._membership.wants_registration:
             return False
+        if self._membership.is_gone:
+            # Whoever deleted it may be about to make it again, and what belonged to it is being collected.
+            await self._weather.sit_out(self._weather.spread(_COURTESY_SECONDS, 1.0))
         async for attempt in registering(self._weather, self._failed):
             with attempt:
                 node = await self._create_or_reconcile()
@@ -62,12 +67,13 @@ class Registrar:
             self._startup.attempted()
         if desired.errors:
             log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
+        shown = self._own.node
+        if shown and self._membership.is_successor(shown["metadata"]["uid"]):
+            return await self._reconcile(shown, node)
         try:
             registered = await self._nodes.create(node)
         except (AlreadyExists, Forbidden) as refusal:
-            existing = await self._existing(refusal)
-            registered = await self._reconcile(existing, node)
-            log.info("Node was previously registered", {"node": self._name})
+            registered = await self._reconcile(await self._existing(refusal), node)
             if self._membership.is_gone:
                 return registered  # others made it again: the first report tells what is new of its status
         else:
@@ -89,8 +95,14 @@ class Registrar:
             raise
 
     async def _reconcile(self, existing: Object, fresh: Object) -> Object:
-        patch = reconcile_patch(existing, fresh)
-        return await self._nodes.patch_status(self._name, patch) if patch else existing
+        if patch := reconcile_patch(existing, fresh):
+            try:
+                existing = await self._nodes.patch_status(self._name, patch)
+            except NotFound:
+                self._own.forget()
+                raise
+        log.info("Node was previously registered", {"node": self._name})
+        return existing
 
     def _failed(self, error: ApiError, _: float) -> None:
         self._beat.failed(f"unable to register: {error}")

@@ -105,15 +105,12 @@ class StatusLoop:
                 self._weather.improved()
 
     async def _settle(self) -> None:
-        """Let a Node that was Ready before a restart stay so while its CSINode is looked for.
+        """Let the CSINode come first, so that the first report can say Ready.
 
-        Better than kubelet, which calls it not ready if its first report is quicker than that.
+        Better than kubelet, whose first report may be quicker, and calls a Node not ready that was Ready all along.
         """
         end = self._clock.monotonic() + _SETTLE_SECONDS
-        while self._readiness.problems and self._own.node and is_ready(self._own.node.get("status", {})):
-            left = end - self._clock.monotonic()
-            if left <= 0:
-                return
+        while self._readiness.problems and (left := end - self._clock.monotonic()) > 0:
             self._readiness.changed.clear()
             await self._clock.wait(self._readiness.changed, left)
 

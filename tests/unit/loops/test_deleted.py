@@ -24,7 +24,7 @@ def policy(word):
     return {"registration": Registration(on_node_deleted=word)}
 
 
-async def test_it_is_registered_again_at_once_and_lease_and_csinode_belong_to_the_new_one(
+async def test_it_is_registered_again_within_a_second_and_lease_and_csinode_belong_to_the_new_one(
     make_node, clock, nodes, leases, csinodes
 ):
     async with running(*make_node().loops):
@@ -64,8 +64,15 @@ async def test_one_that_somebody_else_made_is_taken_over(make_node, clock, nodes
     async with running(*make_node().loops):
         await clock.advance(25)
         await nodes.delete("n1")
+        leases.objects.clear()  # collected
+        csinodes.objects.clear()
         await nodes.create({"metadata": {"name": "n1", "labels": {"mine": "1"}}})
+        for kind in (nodes, leases, csinodes):
+            kind.calls.clear()
         await clock.advance(1)
+        assert [verb for _, verb in nodes.calls] == ["patch_status", "patch_status"]
+        assert [verb for _, verb in leases.calls] == ["create"]
+        assert [verb for _, verb in csinodes.calls] == ["get", "create"]
         node = nodes.objects["n1"]
         assert node["metadata"]["labels"]["mine"] == "1"
         assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"

@@ -187,4 +187,4 @@ async def test_a_lease_that_went_with_its_node_is_made_again_without_renewing_it
         before = len(leases.calls)
         membership.joined((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
-    assert [verb for _, verb in leases.calls[before:]] == ["get", "create"]
+    assert [verb for _, verb in leases.calls[before:]] == ["create"]

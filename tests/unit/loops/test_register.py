@@ -64,17 +64,53 @@ async def test_a_start_tells_the_pressure_conditions_though_the_node_has_them(re
 
 @pytest.mark.parametrize(("made_by_others", "told"), [(True, 0), (False, 3)])
 async def test_a_node_that_others_made_again_is_told_of_by_its_first_report(
-    registrar, nodes, membership, events, made_by_others, told
+    registrar, nodes, membership, events, clock, made_by_others, told
 ):
     await registrar.register()
     await nodes.delete("n1")
     membership.lost()
     before = len(events.reasons)
-    if made_by_others:
-        await nodes.create({"metadata": {"name": "n1"}, "status": {}})
-    await registrar.register()
+    async with running(Once(registrar.register)):
+        if made_by_others:
+            await nodes.create({"metadata": {"name": "n1"}, "status": {}})
+        await clock.advance(0.5)
     assert len(events.reasons) == before + told
     assert nodes.objects["n1"]["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
+
+
+async def test_whoever_deletes_a_node_has_the_time_to_make_it_again(registrar, nodes, own, clock):
+    await registrar.register()
+    await nodes.delete("n1")
+    own.forget()
+    nodes.calls.clear()
+    async with running(Once(registrar.register)):
+        await clock.advance(0.4)
+        assert nodes.calls == []
+        await clock.advance(0.1)
+        assert nodes.times("create") == [0.5]
+
+
+async def test_a_node_that_the_watch_has_shown_already_is_not_asked_for(registrar, nodes, own, membership, clock):
+    await registrar.register()
+    await nodes.delete("n1")
+    made = await nodes.create({"metadata": {"name": "n1"}, "status": {}})
+    own.put(made)
+    nodes.calls.clear()
+    async with running(Once(registrar.register)):
+        await clock.advance(0.5)
+    assert [verb for _, verb in nodes.calls] == ["patch_status"]
+    assert membership.uid == made["metadata"]["uid"]
+    assert nodes.objects["n1"]["metadata"]["labels"]["kubernetes.io/hostname"] == "n1"
+
+
+async def test_one_that_is_gone_again_before_the_watch_tells_of_it_is_made(registrar, nodes, own, membership, clock):
+    await registrar.register()
+    await nodes.delete("n1")
+    own.put(await nodes.create({"metadata": {"name": "n1"}, "status": {}}))
+    await nodes.delete("n1")
+    async with running(Once(registrar.register)):
+        await clock.advance(1)
+    assert membership.uid == nodes.objects["n1"]["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Rejected("wrong"), Forbidden("no")], ids=["away", "422", "403"])

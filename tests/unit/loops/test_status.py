@@ -73,15 +73,25 @@ async def test_a_change_is_sent_at_the_next_tick(make, clock, nodes, host):
     assert nodes.objects["n1"]["status"]["nodeInfo"]["kernelVersion"] == "6.2.0"
 
 
-async def test_becoming_ready_does_not_wait_for_a_tick(make, clock, nodes, readiness, events):
+async def test_a_new_node_is_reported_when_it_is_ready(make, clock, nodes, readiness, events):
     readiness.block("storage", "CSINode is not yet initialized")
     async with running(*make()):
         await clock.advance(1)
+        readiness.clear("storage")
+        await clock.advance(0)
+    assert nodes.times("patch_status") == [1]
+    assert events.reasons[-1] == "NodeReady"
+
+
+async def test_becoming_ready_does_not_wait_for_a_tick(make, clock, nodes, readiness, events):
+    readiness.block("storage", "CSINode is not yet initialized")
+    async with running(*make()):
+        await clock.advance(4)
         assert find_condition(nodes.objects["n1"]["status"], "Ready")["message"] == "CSINode is not yet initialized"
         readiness.clear("storage")
         await clock.advance(0)
         assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "True"
-    assert nodes.times("patch_status") == [0, 1]
+    assert nodes.times("patch_status") == [3, 4]
     assert events.reasons[-1] == "NodeReady"
 
 
