@@ -1,5 +1,6 @@
 """The demo as a user runs it, without a terminal."""
 
+import os
 import re
 import signal
 import subprocess
@@ -18,7 +19,9 @@ def demo(tmp_path):
     """A demo that runs until it is told to stop, and what it printed."""
     output = tmp_path / "output"
     with output.open("w") as stream:
-        process = subprocess.Popen(COMMAND, stdout=stream, stderr=subprocess.STDOUT)
+        # A demo that is killed cannot remove its folder: pytest does that.
+        own = {**os.environ, "TMPDIR": str(tmp_path)}
+        process = subprocess.Popen(COMMAND, stdout=stream, stderr=subprocess.STDOUT, env=own)
     yield process, output
     if process.poll() is None:
         process.kill()
