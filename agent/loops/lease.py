@@ -70,8 +70,9 @@ class LeaseLoop:
             await self._clock.wait(self._membership.news, left)
 
     def _is_called_for(self) -> bool:
-        uid = self._membership.uid
-        return uid not in {None, self._served_uid} and not (self._latest and is_owned_by(self._latest, str(uid)))
+        if self._membership.uid in {None, self._served_uid}:
+            return False
+        return self._latest is None or self._is_of_another_node(self._latest)
 
     async def sync(self) -> None:
         """Renew once; a failure is logged and left to the next tick."""
