@@ -87,10 +87,6 @@ class PodLoop:
 
     def remove(self, pod: Object) -> None:
         """A pod is gone; whoever removed it may not have waited for us."""
-        if known := self.shelf.get(uid_of(pod)):
-            last = known.pod
-            for event in removal_events(last):
-                self._tell(last, event)
         self._forget(uid_of(pod))
         if self._static and is_mirror(pod):
             self._static.missing.set()
@@ -176,8 +172,9 @@ class PodLoop:
     async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
         """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
-        for event in pod_events(pod, status):
-            self._tell(pod, event)
+        if not known.is_end_told:
+            for event in pod_events(pod, status):
+                self._tell(pod, event)
         if self.shelf.get(uid_of(pod)) is not known:
             self._events.forget(uid_of(pod))
             return False
@@ -260,6 +257,11 @@ class PodLoop:
         self._events.record(event, reference(pod, event.path))
 
     def _forget(self, uid: str) -> None:
+        if known := self.shelf.get(uid):
+            last = known.pod
+            for event in removal_events(last):
+                self._tell(last, event)
+                known.is_end_told = True
         self.shelf.forget(uid)
         self._agenda.forget(uid)
         self._events.forget(uid)

@@ -16,12 +16,13 @@ from agent.loops.ownnode import is_newer
 class HeldPod:
     """A pod, and what follows from it for the others."""
 
-    __slots__ = ("_packed", "claim", "is_removed", "lives", "order", "version")
+    __slots__ = ("_packed", "claim", "is_end_told", "is_removed", "lives", "order", "version")
 
     def __init__(self, pod: Object) -> None:
         self.claim = claim(pod)
         self.lives = is_begun(pod)  # whether it was taken on, and has not ended
         self.is_removed = False  # whether the API server was told that nothing is left of it
+        self.is_end_told = False  # whether it was gone before we were done with it, and that was told
         self.order: Order | None = None
         self.pod = pod
 

@@ -130,6 +130,23 @@ def test_who_deletes_by_force_has_the_place_at_once_and_the_name(home: Home) -> 
     home.kubectl("delete", "pod", "forced", "kept", "--timeout=30s")
 
 
+def test_pods_that_get_no_time_to_end_are_told_to_end_once_each(home: Home) -> None:
+    agent = home.start()
+    names = {f"pod-{number}" for number in range(60)}
+    home.apply(*(home.bare_pod(name, terminationGracePeriodSeconds=0) for name in names))
+    home.wait_until_running(len(names))
+    home.kubectl("delete", "pods", "--all")
+    home.wait_until_empty()
+
+    def told() -> list[str]:
+        path = "--output=jsonpath={.items[*].involvedObject.name}"
+        return home.kubectl("get", "events", "--field-selector=reason=Killing", path).split()
+
+    eventually(lambda: names == set(told()), within=30)
+    agent.stop()  # whatever else it had to tell is there then
+    assert sorted(told()) == sorted(names)
+
+
 def test_a_pod_takes_its_time_to_end_but_no_more_than_it_may(home: Home) -> None:
     home.start()
     slow = {"fake-kubelet.dev/stop-after": "1h"}

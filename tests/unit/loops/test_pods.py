@@ -70,6 +70,10 @@ class FakePods:
         if patch["metadata"]["uid"] != self.objects[name]["metadata"]["uid"]:
             raise Conflict("the UID is another")
         self.patches.append(name)
+        if self.objects[name]["metadata"].get("deletionGracePeriodSeconds") == 0:
+            answer = merged(self.objects[name], patch)
+            self.drop(name)  # as an API server: what has no time left is removed with the first change
+            return answer
         answer = self._store(merged(self.objects[name], patch))
         self.meanwhile(name)
         return answer
@@ -209,6 +213,17 @@ async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the
         )
         await settle()
         loop.remove(gone)
+    assert [reason for _, reason in told.events].count("Killing") == 1
+
+
+async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(loop, pods, told):
+    async with running(loop):
+        pods.add("a")
+        await settle()
+        pods.doom("a", grace=0)
+        await settle()
+        assert loop.shelf.pods() == []
+    assert pods.patches == ["a", "a", "a"]
     assert [reason for _, reason in told.events].count("Killing") == 1
 
 
@@ -367,13 +382,14 @@ async def test_an_older_state_is_no_news(loop, pods):
         assert len(pods.patches) == count
 
 
-async def test_a_list_forgets_what_it_does_not_show(loop, pods):
+async def test_a_list_forgets_what_it_does_not_show(loop, pods, told):
     async with running(loop):
         pods.add("a")
         pods.add("b")
         await settle()
         loop.reset([copy.deepcopy(pods.objects["b"])], "99")
         assert [pod["metadata"]["name"] for pod in loop.shelf.pods()] == ["b"]
+    assert told.events[-1] == ("a", "Killing")  # as by a kubelet, however it is told that the pod is gone
 
 
 async def test_a_timed_end_comes_by_itself(loop, pods, clock):
