@@ -42,13 +42,14 @@ def certificates(machine):
 def test_three_rotations_and_more_cost_no_heartbeat(machine):
     process = machine.start("--rotate-certificates", "-v=2")
     machine.wait_until_ready()
+    before = len(machine.log_text())  # as a kubelet's, the first lease may be quicker than the Node, and say so
     eventually(lambda: certificates(machine) >= 4, within=90, every=1)  # the first one, and three that replaced it
     eventually(lambda: len(renewals(machine)) >= 4, within=60, every=1)
     assert process.running
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(renewals(machine))]
     # A lease is renewed every 10 to 10.4 s, on a busy machine some seconds later: one that was left out makes 20.
     assert max(gaps) < 20, gaps
-    assert "lease" not in machine.log_text()  # a renewal that fails is told, and tried again sooner than in 20 s
+    assert "lease" not in machine.log_text()[before:]  # one that fails is told, and tried again sooner than in 20 s
     assert machine.refusals() == []
     asked = [csr["spec"]["username"] for csr in machine.signing_requests()]
     assert asked[0] == "system:bootstrap:abcdef"
