@@ -71,9 +71,18 @@ def measured(
             running.callback(burner.stop)
         kubelet, ours = running.enter_context(side_by_side(control_plane, folder))
         _until_fresh(kubelet)
-        ours.summary()  # so that our rate is over the same seconds as the kubelet's
-        _until_fresh(kubelet)
-        yield _measure(kubelet), _measure(ours)
+        for _ in range(4):
+            ours.summary()  # so that our rate is over the same seconds as the kubelet's
+            _until_fresh(kubelet)
+            both = _measure(kubelet), _measure(ours)
+            if _cores(both[0]) == pytest.approx(os.cpu_count(), rel=0.1):
+                break  # else it was held up between time and figures: 2.5 of two cores have been seen
+        yield both
+
+
+def _cores(told: Measured) -> float:
+    cores: float = told.summary["node"]["cpu"]["usageNanoCores"] / 1e9
+    return cores
 
 
 def _until_fresh(kubelet: Served) -> None:
@@ -108,7 +117,7 @@ def test_a_summary_of_cpu_and_memory_has_the_same_keys(measured: tuple[Measured,
 
 
 def test_burning_cores_are_seen_alike(measured: tuple[Measured, Measured]) -> None:
-    kubelet, ours = (told.summary["node"]["cpu"]["usageNanoCores"] / 1e9 for told in measured)
+    kubelet, ours = (_cores(told) for told in measured)
     assert ours == pytest.approx(kubelet, rel=0.15)
     assert ours > 0.7 * (os.cpu_count() or 1)
 
