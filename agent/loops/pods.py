@@ -173,8 +173,7 @@ class PodLoop:
         """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
         if not known.is_end_told:
-            for event in pod_events(pod, status):
-                self._tell(pod, event)
+            self._tell(pod, *pod_events(pod, status))
         if self.shelf.get(uid_of(pod)) is not known:
             self._events.forget(uid_of(pod))
             return False
@@ -253,15 +252,16 @@ class PodLoop:
             self._agenda.call(uid_of(pod), in_seconds=_AGAIN_SECONDS)
             return None
 
-    def _tell(self, pod: Object, event: PodEvent) -> None:
-        self._events.record(event, reference(pod, event.path))
+    def _tell(self, pod: Object, *events: PodEvent) -> None:
+        for event in events:
+            self._events.record(event, reference(pod, event.path))
 
     def _forget(self, uid: str) -> None:
         if known := self.shelf.get(uid):
             last = known.pod
-            for event in removal_events(last):
-                self._tell(last, event)
-                known.is_end_told = True
+            ends = removal_events(last)
+            self._tell(last, *ends)
+            known.is_end_told = bool(ends)
         self.shelf.forget(uid)
         self._agenda.forget(uid)
         self._events.forget(uid)
