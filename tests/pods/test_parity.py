@@ -20,7 +20,9 @@ from tests.pods.specs import CASES, PodCase
 
 _LISTS = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
 ALIVE, ENDED, TOLD = _LISTS["alive"], [*_LISTS["alive"], *_LISTS["ended"]], _LISTS["told"]
-_CONFIG = {"maxPods": 200}
+# By default a kubelet pulls 5 images a second and fails the pulls beyond that, which pods created together may be.
+_CONFIG = {"maxPods": 200, "registryPullQPS": 0}
+_FEW = 8  # pods at a time: a kubelet drops what it would tell when 25 events wait to be sent
 
 
 class Side:
@@ -34,13 +36,14 @@ class Side:
         self.told: dict[str, Any] = {}
 
     def start(self) -> None:
-        """Create the pods of all cases, those that are late when the others are there."""
+        """Create the pods of all cases, a few at a time, those that are late when the others are there."""
         eventually(lambda: self._plane.get("serviceaccount", "default", self.name), within=20)
         for is_late in (False, True):
             pods = [manifest(case, pod_name(case), self.name, self.name) for case in CASES if case.is_late is is_late]
-            created = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
-            self._plane.kubectl("create", "-f", "-", input=created)
-            eventually(self._are_taken_on, within=90)
+            for first in range(0, len(pods), _FEW):
+                created = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods[first : first + _FEW]})
+                self._plane.kubectl("create", "-f", "-", input=created)
+                eventually(self._are_taken_on, within=90)
 
     def _are_taken_on(self) -> bool:
         return all(pod["status"].get("startTime") for pod in self.pods().values())
@@ -57,9 +60,9 @@ class Side:
                 self._plane.kubectl("replace", "--raw", path, "-f", "-", input=json.dumps(pod))
 
     def end(self) -> None:
-        """Delete the pods a few at a time: a kubelet drops what it would tell when 25 events wait to be sent."""
+        """Delete the pods, a few at a time."""
         while there := self.pods():
-            few = list(there)[:8]
+            few = list(there)[:_FEW]
             self._plane.kubectl("delete", "pods", *few, "--namespace", self.name, "--wait=false")
             eventually(lambda few=few: self.pods().keys().isdisjoint(few), within=60, every=0.5)  # type: ignore[misc]
 
