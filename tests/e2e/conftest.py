@@ -23,6 +23,15 @@ class Cluster:
     def lease(self) -> dict[str, Any]:
         return self._plane.get("lease", self.name, "kube-node-lease")
 
+    def owned_lease(self) -> dict[str, Any]:
+        """The Lease once it is the Node's: it has a loop of its own, which may be earlier or later than the Node."""
+
+        def owned() -> dict[str, Any] | None:
+            lease, uid = self.lease(), self.node()["metadata"]["uid"]
+            return lease if [owner["uid"] for owner in lease["metadata"]["ownerReferences"]] == [uid] else None
+
+        return eventually(owned, within=20)
+
     def ready(self) -> dict[str, Any] | None:
         """The Ready condition while it is True."""
         conditions = {c["type"]: c for c in self.node()["status"].get("conditions", [])}

@@ -72,7 +72,8 @@ def sides(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
         agent.start()
         found = {identity.name: identity for identity in everybody(control_plane, folder)}
         for server in (kubelet.port, ours):
-            eventually(lambda server=server: found["system:masters"].ask(server, "GET", "/healthz").status == 200)
+            for path in ("/healthz", "/stats/summary"):  # which a kubelet has no figures for at first
+                eventually(lambda at=(server, path): found["system:masters"].ask(at[0], "GET", at[1]).status == 200)
         yield Sides(kubelet.port, ours, agent, proxy, found)
     control_plane.kubectl("delete", "node", *names, "--ignore-not-found", "--wait=false")
 
