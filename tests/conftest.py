@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess
@@ -18,6 +19,9 @@ from tests.cluster.real_kubelet import RealKubelet
 
 _NO_CONTROL_PLANE = "no control plane to test against: "
 _FIGURES: dict[str, str] = {}
+
+settings.register_profile("patient", settings(), deadline=None)  # a busy machine is no fault
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

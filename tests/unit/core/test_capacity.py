@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.capacity import (
@@ -196,7 +196,6 @@ def amounts(told):
     return {name: Quantity.parse(text).nano for name, text in told.items()}
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(THRESHOLDS, RESERVATIONS, RESERVATIONS, st.integers(0, 5000))
 def test_allocatable_is_between_nothing_and_capacity_and_falls_with_what_is_held_back(hard, kube, system, pages):
     kube, system = parse_reserved("--kube-reserved", kube), parse_reserved("--system-reserved", system)

@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.errors import ConfigError
@@ -156,7 +156,6 @@ def test_the_more_is_left_the_less_is_a_threshold_met(value, reclaim, less, more
 LOOKS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 200)), max_size=30)  # seconds later, so much is left
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(LOOKS, st.integers(0, 50), st.integers(0, 100), st.integers(0, 100))
 def test_pressure_ends_after_grace_reclaim_and_transition_however_it_came(looks, reclaim, grace, transition):
     threshold = Threshold("memory.available", Amount(100), Amount(reclaim), float(grace))
