@@ -160,7 +160,7 @@ class Listener:
                     continue
                 guest = _Guest(address, self._clock.monotonic())
                 self._guests[guest] = None
-                guest.send_away = group.create_task(self._welcome(guest, connection)).cancel
+                group.create_task(self._welcome(guest, connection))
                 await asyncio.sleep(0)  # with a crowd at the door, everybody else gets a turn
 
     async def close(self) -> None:
@@ -202,6 +202,8 @@ class Listener:
         """The handshake, up to the moment when aiohttp has the connection."""
         context, handler = self._tls() if self._tls else None, self._server()
         self._by_connection[handler] = guest
+        if task := asyncio.current_task():  # not before it runs: cancelled unbegun, it would leave the client waiting
+            guest.send_away = task.cancel
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: handler,

@@ -238,6 +238,16 @@ async def test_new_certificates_end_the_connections_that_nobody_uses(door):
     assert await head(reader) == ""
 
 
+async def test_new_certificates_let_nobody_wait_who_is_just_coming(tls_door):
+    coming = asyncio.create_task(tls_door.come(REQUEST, tls=client_context()))
+    async with asyncio.timeout(5):
+        while not coming.done():  # some turn of these is the one between being accepted and being welcomed
+            tls_door.listener.dismiss()
+            await asyncio.sleep(0)
+    with pytest.raises(ConnectionError):
+        await coming
+
+
 async def test_a_port_that_is_taken_is_told_with_the_flag_that_chooses_another(door):
     with pytest.raises(StartError, match=r"cannot listen on 127\.0\.0\.1:.*another kubelet.*--port"):
         listen("127.0.0.1", door.port, flag="--port")
