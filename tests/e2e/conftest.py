@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.waiting import eventually
+from tests.faults.member import owners
 
 
 class Cluster:
@@ -27,8 +28,8 @@ class Cluster:
         """The Lease once it is the Node's: it has a loop of its own, which may be earlier or later than the Node."""
 
         def owned() -> dict[str, Any] | None:
-            lease, uid = self.lease(), self.node()["metadata"]["uid"]
-            return lease if [owner["uid"] for owner in lease["metadata"]["ownerReferences"]] == [uid] else None
+            lease = self.lease()
+            return lease if owners(lease) == [self.node()["metadata"]["uid"]] else None
 
         return eventually(owned, within=20)
 

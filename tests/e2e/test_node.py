@@ -20,6 +20,7 @@ def test_this_machine_becomes_a_ready_node_with_a_lease_and_a_csinode(cluster, s
     assert node["metadata"]["labels"]["example.com/rack"] == "r1"
     assert {"key": "example.com/t", "value": "v", "effect": "PreferNoSchedule"} in node["spec"]["taints"]
     assert lease["spec"]["holderIdentity"] == cluster.name
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
     assert (
         control_plane.get("csinode", cluster.name)["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
     )

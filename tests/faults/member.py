@@ -85,12 +85,12 @@ class Member:
 
     def is_whole(self) -> bool:
         """Whether Node and Lease belong together and the node is Ready."""
-        return _owners(self.lease()) == [self.node()["metadata"]["uid"]] and self.is_ready()
+        return owners(self.lease()) == [self.node()["metadata"]["uid"]] and self.is_ready()
 
     def is_described(self) -> bool:
         """Whether the Node has what a kubelet gives it when it registers: labels, and a CSINode of its own."""
         node, csinode = self.node()["metadata"], self.admin.ask("GET", f"{_CSINODES}/{self.name}")
-        return _owners(csinode) == [node["uid"]] and "kubernetes.io/hostname" in node.get("labels", {})
+        return owners(csinode) == [node["uid"]] and "kubernetes.io/hostname" in node.get("labels", {})
 
     def renewed_at(self) -> datetime:
         return datetime.fromisoformat(self.lease()["spec"]["renewTime"])
@@ -105,7 +105,8 @@ class Member:
         return took
 
 
-def _owners(obj: dict[str, Any]) -> list[str]:
+def owners(obj: dict[str, Any]) -> list[str]:
+    """The UIDs of whom an object belongs to."""
     return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])]
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 REQUEST = b"GET / HTTP/1.1\r\nHost: n\r\n\r\n"
 
 
-async def settle():
+async def delivered():
     """The one wait for the kernel: many turns of the loop, so that one that was held up is no shorter."""
     for _ in range(50):
         await asyncio.sleep(0.001)
@@ -52,13 +52,13 @@ class Door:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=tls)
         self.writers.append(writer)
         writer.write(said)
-        await settle()
+        await delivered()
         return reader, writer
 
     async def close(self):
         for writer in self.writers:
             writer.transport.abort()
-        await settle()
+        await delivered()
         await self.listener.close()
 
 
