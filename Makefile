@@ -3,9 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 ARGS ?=
 
-.PHONY: demo test kind-test lint format bench clean
+.PHONY: demo test test-lowest audit kind-test lint format bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -15,6 +16,14 @@ test: lint
 	@$(BIN)/python -m tests.systemd.rootfs
 	@$(BIN)/python -m tests.container.image
 	$(BIN)/python -m pytest $(ARGS)
+
+# The unit tests and the contract of the embedded cluster with the lowest version of each dependency that pyproject.toml allows.
+test-lowest: $(LOWEST)/.dev
+	$(LOWEST)/bin/python -m pytest tests/unit tests/contract -k "not real" $(ARGS)
+
+# Known faults of the versions in use; needs a package index that has advisories.
+audit: $(VENV)/.dev
+	@$(BIN)/pip-audit --local --skip-editable
 
 # Nodes in a real kind cluster, on podman; needs root, Go and what is in .ci/packages.
 kind-test: $(VENV)/.dev
@@ -39,7 +48,7 @@ bench-%: $(VENV)/.dev
 	@$(BIN)/python -m tests.bench.$* $(ARGS)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.run: pyproject.toml
 	@echo "setting up $(VENV)"
@@ -50,4 +59,10 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.run
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(LOWEST)/.dev: pyproject.toml $(VENV)/.dev
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --output-file $(LOWEST)/constraints.txt pyproject.toml
+	@$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/constraints.txt --editable '.[dev]'
 	@touch $@
