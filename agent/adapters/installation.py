@@ -128,7 +128,7 @@ class Installation:
         if is_there(STATE) and purge:
             self._remove_state()
         elif is_there(STATE):
-            self._say(f"kept {STATE} with the node's credentials; --purge removes it, too")
+            self._say(f"kept {STATE} with the node's credentials, and the flags; --purge removes them, too")
 
     def _write(self, file: Shipped) -> None:
         text, before = file.text(self._command), _content(file.target)
@@ -243,11 +243,13 @@ def _way_to(path: Path) -> set[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether this process may change a file, or let itself do so."""
+    """Whether this process may change a file or what is in a folder, or could allow itself to."""
     try:
-        return os.access(path, os.W_OK) or path.stat().st_uid == os.geteuid()
+        about = path.stat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
+    is_shared = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX  # as /tmp: to each what is his own
+    return about.st_uid == os.geteuid() or (os.access(path, os.W_OK) and not is_shared)
 
 
 def check_machine() -> None:

@@ -64,18 +64,16 @@ def _child(uid: int, gid: int, action: Callable[[], str], answering: int, writin
         null = os.open(os.devnull, os.O_RDONLY)
         for descriptor, standard in ((null, 0), (writing, 1), (writing, 2)):
             os.dup2(descriptor, standard)
+        sys.stdout = sys.stderr = os.fdopen(writing, "w", buffering=1, errors="replace")
         _become(uid, gid)
         value, reason = "", None
         try:
             value = action()
         except ConfigError as error:
             reason = str(error)
-        sys.stdout.flush()
-        sys.stderr.flush()
         os.write(answering, json.dumps([value, reason]).encode())
     except BaseException:  # the parent's code must not run a second time
         traceback.print_exc()
-        sys.stderr.flush()
     finally:
         os._exit(0)
 
