@@ -50,12 +50,12 @@ def install(arguments: Sequence[str]) -> None:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings, dry_run = effective(daemon), bool(line.values.get("dry-run"))
     name = node_config(settings).node_name
+    places = _places(settings, is_joining=wish is not None)
     command = installation.command()
     if not dry_run:
         installation.check_machine()
         installation.check_owners(command, Path(sys.prefix), Path(sys.base_prefix), Path(installation.__file__))
         os.umask(0o022)  # the service has to read what root writes
-    places = _places(settings, is_joining=wish is not None)
     work = Installation(say=typer.echo, dry_run=dry_run, command=command)
     work.check_former_flags(has_flags=bool(daemon or wish))
     try:
@@ -130,11 +130,11 @@ def _join(wish: Wish, places: Places, name: str, settings: Effective) -> None:
         as_service_user(probe, seconds=_READ_SECONDS)
     except ConfigError as error:
         raise ConfigError(f"cannot read {places.kubeconfig}: {error}") from error
-    readable = _with_readable_file(wish)
+    readable = with_readable_file(wish)
     as_service_user(become, seconds=wish.patience_seconds + _READ_SECONDS)
 
 
-def _with_readable_file(wish: Wish) -> Wish:
+def with_readable_file(wish: Wish) -> Wish:
     """The wish with a discovery file that the service's user can read: in memory, where only root may read it."""
     if not wish.discovery_file or wish.discovery_file.startswith("https://"):
         return wish
