@@ -84,12 +84,10 @@ class Installation:
         self._say(f"{_FORMER_FLAGS_FILE} is no longer read: the flags are in {FLAGS_FILE} now")
 
     def make_user(self) -> None:
-        """Create the user that the service runs as, and its state directory where systemd has not created it yet."""
+        """Create the user that the service runs as, and have systemd create its directory, as before each start."""
         self._run("systemd-sysusers", str(_SYSUSERS))
-        if not self._dry_run and not os.path.lexists(STATE):
-            account = pwd.getpwnam(USER)
-            STATE.mkdir(mode=0o700)
-            os.chown(STATE, account.pw_uid, account.pw_gid, follow_symlinks=False)
+        directory = (f"--property=StateDirectory={STATE.name}", "--property=StateDirectoryMode=0700")
+        self._run("systemd-run", "--quiet", "--collect", "--wait", f"--property=User={USER}", *directory, "true")
 
     def write_flags(self, text: str) -> None:
         """Keep the flags that the command line had for the daemon."""

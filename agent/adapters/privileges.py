@@ -3,11 +3,11 @@
 import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -18,13 +18,14 @@ _ENVIRONMENT = frozenset({"PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_
     name for proxy in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for name in (proxy, proxy.upper())
 }
 _CHUNK_BYTES = 65536
+_MOST_BYTES = 2 * 2**30  # of memory: a file of the user's may be of any size
 
 
 def run_as(uid: int, gid: int, action: Callable[[], str], *, seconds: float) -> str:
     """Run `action` in a child process that has the rights of a user and no terminal, and return what it returns.
 
     The child is a fork that changed its user, so the kernel lets no process of that user trace it. Raises the
-    ConfigError of the child, or one of its own if the child dies or does not end in time, as with a FIFO.
+    ConfigError of the child, or one of its own if the child fails otherwise or does not end in time, as with a FIFO.
     """
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # or the child would print once more what is still in it
@@ -66,16 +67,20 @@ def _child(uid: int, gid: int, action: Callable[[], str], answering: int, writin
             os.dup2(descriptor, standard)
         sys.stdout = sys.stderr = os.fdopen(writing, "w", buffering=1, errors="replace")
         _become(uid, gid)
-        value, reason = "", None
-        try:
-            value = action()
-        except ConfigError as error:
-            reason = str(error)
-        os.write(answering, json.dumps([value, reason]).encode())
-    except BaseException:  # the parent's code must not run a second time
-        traceback.print_exc()
+        os.write(answering, json.dumps([action(), None]).encode())
+    except BaseException as error:  # the parent's code must not run a second time
+        os.write(answering, json.dumps(["", _reason(error)]).encode())
     finally:
         os._exit(0)
+
+
+def _reason(error: BaseException) -> str:
+    """One line, whatever the files of the user led to."""
+    if isinstance(error, ConfigError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _become(uid: int, gid: int) -> None:
@@ -84,6 +89,7 @@ def _become(uid: int, gid: int) -> None:
     os.environ["HOME"] = "/"
     os.chdir("/")
     os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(gid, gid, gid)

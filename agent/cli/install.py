@@ -154,8 +154,8 @@ def with_readable_file(wish: Wish) -> Wish:
 def _start(work: Installation, *, dry_run: bool, has_credentials: bool) -> None:
     if not has_credentials and not dry_run:
         typer.echo(
-            f"Not started: there are no credentials. Join with --join HOST:PORT --token …, or put a kubeconfig at "
-            f"{STATE}/kubelet.conf, owned by {installation.USER}, and say systemctl enable --now {UNIT}."
+            f"Not started: there are no credentials. Join with --join HOST:PORT --token …, or write a kubeconfig with "
+            f"runuser -u {installation.USER} -- tee {STATE}/kubelet.conf <FILE, and say systemctl enable --now {UNIT}."
         )
         return
     work.start()

@@ -47,7 +47,7 @@ def test_a_discovery_file_may_be_readable_by_root_alone(tmp_path, monkeypatch):
     file.chmod(0o600)
     wish = with_readable_file(wanted([], {"discovery-file": str(file)}))
     assert as_service_user(Path(wish.discovery_file).read_text, seconds=60) == "kind: Config"
-    with pytest.raises(ConfigError, match="cannot read --discovery-file .*/none"):
+    with pytest.raises(ConfigError, match=r"cannot read --discovery-file .*/none"):
         with_readable_file(wanted([], {"discovery-file": str(tmp_path / "none")}))
 
 
