@@ -118,6 +118,8 @@ def _join(wish: Wish, places: Places, name: str, settings: Effective) -> None:
     from agent.cli.membership import become_member  # noqa: PLC0415  httpx and all: not for --help
 
     def probe() -> str:
+        if places.kubeconfig.exists() and not places.kubeconfig.is_file():
+            raise ConfigError("it is no regular file")
         logging.disable()  # `become_member` reports the same
         return str(asyncio.run(is_still_valid(places.kubeconfig, datetime.now(UTC), node_name=name)))
 

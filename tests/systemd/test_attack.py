@@ -143,7 +143,7 @@ def test_a_link_in_a_credentials_place_does_not_keep_the_machine_from_joining(vi
 
 def test_a_fifo_in_a_credentials_place_is_one_line(victim):
     victim.attack("mkfifo kubelet.conf")
-    assert f"cannot read {STATE}/kubelet.conf" in victim.join()
+    assert f"cannot read {STATE}/kubelet.conf: it is no regular file" in victim.join()
     victim.assert_unharmed()
 
 
