@@ -101,6 +101,22 @@ def test_installing_leaves_everything_outside_as_it_is(victim, shape):
     victim.assert_unharmed()
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo '* * * * * root sh' > install-flags.env; ln -s /etc/cron.d/x install-flags.env.old",
+        "ln -s /root/secret install-flags.env; echo mine > install-flags.env.old",
+        "ln -s /etc/cron.d pki",
+    ],
+    ids=["written elsewhere", "copied out", "given away"],
+)
+def test_no_file_is_written_elsewhere_copied_out_or_given_away(victim, script):
+    victim.attack(script)
+    victim.root("install", "--node-labels=a=b")
+    victim.join("--node-labels=a=c")
+    victim.assert_unharmed()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_uninstalling_leaves_everything_outside_as_it_is(victim, shape):
     victim.plant(shape, *NAMES, "kubelet.conf", "bootstrap-kubelet.conf")
