@@ -1,7 +1,8 @@
 """The files of the systemd service, and the service itself."""
 
 import os
-import shutil
+import pwd
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
+from agent.adapters.privileges import printable, run_as
 from agent.core.errors import ConfigError
 
 USER = UNIT = "fake-kubelet"
-STATE = Path("/var/lib/fake-kubelet")
-FLAGS_FILE = STATE / "install-flags.env"
+STATE = Path("/var/lib/fake-kubelet")  # the service's user owns it: root opens nothing below, and changes nothing
+FLAGS_FILE = Path("/etc/fake-kubelet/install-flags.env")
+_FORMER_FLAGS_FILE = STATE / "install-flags.env"  # of an earlier version; the service's user may write it
 _UNIT_FILE = Path("/etc/systemd/system/fake-kubelet.service")
 _SYSUSERS, _LOGIND = Path("/etc/sysusers.d/fake-kubelet.conf"), Path("/etc/systemd/logind.conf.d/50-fake-kubelet.conf")
 _UNREADABLE = tuple(Path(name) for name in ("/home", "/root", "/run/user", "/tmp", "/var/tmp"))  # noqa: S108  to refuse
@@ -65,23 +68,30 @@ class Installation:
             else:
                 self._write(file)
 
+    def check_former_flags(self, *, has_flags: bool) -> None:
+        """Report flags that an earlier version kept where the service's user may change them; they are not read.
+
+        A ConfigError if this installation would replace a unit that still reads them, and has no flags instead.
+        """
+        if not is_there(_FORMER_FLAGS_FILE) or is_there(FLAGS_FILE):
+            return
+        if not has_flags and str(_FORMER_FLAGS_FILE) in (_content(_UNIT_FILE) or ""):
+            raise ConfigError(
+                f"the flags in {_FORMER_FLAGS_FILE} would be lost: the service's user may have changed them, so they "
+                "are no longer read. Check them and give those that you want to `fake-kubelet install` once more; "
+                "if you want none, remove that file"
+            )
+        self._say(f"{_FORMER_FLAGS_FILE} is no longer read: the flags are in {FLAGS_FILE} now")
+
     def make_user(self) -> None:
-        """Have the user there that the service runs as, and the folder that it may write to."""
+        """Create the user that the service runs as, and have systemd create its directory, as before each start."""
         self._run("systemd-sysusers", str(_SYSUSERS))
-        if not STATE.is_dir() and not self._dry_run:
-            STATE.mkdir(mode=0o700, parents=True)
-            shutil.chown(STATE, USER, USER)
+        directory = (f"--property=StateDirectory={STATE.name}", "--property=StateDirectoryMode=0700")
+        self._run("systemd-run", "--quiet", "--collect", "--wait", f"--property=User={USER}", *directory, "true")
 
     def write_flags(self, text: str) -> None:
         """Keep the flags that the command line had for the daemon."""
         self._bring_up_to_date(FLAGS_FILE, text, mode=0o600)
-        self.give(FLAGS_FILE)
-
-    def give(self, *paths: Path) -> None:
-        """Let the service have files that root made for it."""
-        for path in paths:
-            if path.is_relative_to(STATE) and path.exists() and not self._dry_run:
-                shutil.chown(path, USER, USER)
 
     def start(self) -> None:
         """Enable the service, and have it run with what is there now; it is not waited for."""
@@ -95,7 +105,7 @@ class Installation:
         """`active` and the like, and what the service says of itself."""
         shown = self._run("systemctl", "show", "--property=ActiveState,StatusText", UNIT, may_fail=True)
         values = dict(line.partition("=")[::2] for line in shown.splitlines())
-        return values.get("ActiveState", ""), values.get("StatusText", "")
+        return values.get("ActiveState", ""), printable(values.get("StatusText", ""))
 
     def remove(self, *, purge: bool) -> None:
         """Stop the service and remove it; settings that were changed, and what it wrote, only with `purge`."""
@@ -107,14 +117,16 @@ class Installation:
                 self._say(f"kept {file.target}, which was changed; --purge removes it, too")
             elif found is not None:
                 self._remove(file.target)
-        if is_there(STATE) and purge:
-            self._remove(STATE)
-        elif is_there(STATE):
-            self._say(f"kept {STATE} with the node's credentials; --purge removes it, too")
+        for path in filter(is_there, (FLAGS_FILE, _old(FLAGS_FILE)) if purge else ()):
+            self._remove(path)
         if self._changed:
             self._run("systemctl", "daemon-reload")
         if _LOGIND in self._changed:
             self._run(*_RELOAD_LOGIND, may_fail=True)
+        if is_there(STATE) and purge:
+            self._remove_state()
+        elif is_there(STATE):
+            self._say(f"kept {STATE} with the node's credentials, and the flags; --purge removes them, too")
 
     def _write(self, file: Shipped) -> None:
         text, before = file.text(self._command), _content(file.target)
@@ -128,24 +140,34 @@ class Installation:
         if before == text:
             return
         self._changed.add(target)
-        old = "" if before is None else f"; what was there is {target}.old"
+        old = "" if before is None else f"; what was there is {_old(target)}"
         self._say(f"{'would write' if self._dry_run else 'wrote'} {target}{old}")
         if self._dry_run:
             self._say("\n".join(f"    {line}" for line in text.splitlines()))
             return
         if before is not None:
-            shutil.copy2(target, f"{target}.old")
+            write_whole(_old(target), before, mode=mode)
         write_whole(target, text, mode=mode)
 
     def _remove(self, path: Path) -> None:
         self._changed.add(path)
         self._say(f"{'would remove' if self._dry_run else 'removed'} {path}")
-        if self._dry_run:
-            return
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
+        if not self._dry_run:
             path.unlink()
+
+    def _remove_state(self) -> None:
+        """Remove the state directory. Its owner removes what is in it: with the rights of root it might be more."""
+        word = "would remove" if self._dry_run else "removed"
+        if STATE.is_symlink():
+            self._say(f"{word} {STATE}, which is a link; kept what is in {printable(str(STATE.readlink()))}")
+            if not self._dry_run:
+                STATE.unlink()
+            return
+        owner, command = STATE.lstat(), ("find", str(STATE), "-mindepth", "1", "-delete")
+        if not self._dry_run:
+            run_as(owner.st_uid, owner.st_gid, lambda: self._run(*command), seconds=2 * _COMMAND_SECONDS)
+            STATE.rmdir()
+        self._say(f"{word} {STATE}")
 
     def _run(self, *argv: str, may_fail: bool = False) -> str:
         """What a command prints; a ConfigError has what it complains about."""
@@ -154,29 +176,78 @@ class Installation:
             return ""
         try:
             done = subprocess.run(  # noqa: S603  words of ours, not of a shell
-                argv, capture_output=True, text=True, check=False, timeout=_COMMAND_SECONDS
+                argv, capture_output=True, text=True, errors="replace", check=False, timeout=_COMMAND_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ConfigError(f"cannot run {argv[0]}: {error}") from error
         if done.returncode != 0 and not may_fail:
-            raise ConfigError(f"`{' '.join(argv)}` failed: {done.stderr.strip()}")
+            raise ConfigError(f"`{' '.join(argv)}` failed: {printable(done.stderr.strip())}")
         return done.stdout
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file exists, as far as we may see."""
-    try:
-        return path.exists()
-    except PermissionError:
-        return False
+    """Whether there is a file or a link of this name, as far as we may see."""
+    return os.path.lexists(path)
+
+
+def _old(target: Path) -> Path:
+    return target.with_name(f"{target.name}.old")
 
 
 def _content(path: Path) -> str | None:
-    """What is in a file; None if there is none, or none that we may read."""
+    """What is in a file; None if there is none, or none that we may read, and nothing for a link, a FIFO and the like.
+
+    Not all folders are root's alone: polkit's may be those of its own user.
+    """
     try:
-        return path.read_text()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
+    except OSError:
+        return ""
+    try:
+        about = os.fstat(descriptor)
+        is_plain = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
+        return os.read(descriptor, about.st_size).decode(errors="replace") if is_plain else ""
+    finally:
+        os.close(descriptor)
+
+
+def as_service_user(action: Callable[[], str], *, seconds: float) -> str:
+    """Run `action` with the rights of the service and return what it returns; a ConfigError says why it failed."""
+    account = pwd.getpwnam(USER)
+    return run_as(account.pw_uid, account.pw_gid, action, seconds=seconds)
+
+
+def check_owners(*commands: Path) -> None:
+    """A ConfigError if the service's user may replace what root is going to read, write or run."""
+    try:
+        account = pwd.getpwnam(USER)
+    except KeyError:
+        account = pwd.getpwnam("nobody")
+    places = {part for path in (*commands, FLAGS_FILE, *(file.target for file in _FILES)) for part in _way_to(path)}
+
+    def find() -> str:
+        return next((str(place) for place in sorted(places) if _is_ours(place)), "")
+
+    if place := run_as(account.pw_uid, account.pw_gid, find, seconds=_COMMAND_SECONDS):
+        raise ConfigError(f"the user {account.pw_name} may change {place}, which root relies on; give it to root alone")
+
+
+def _way_to(path: Path) -> set[Path]:
+    """A file and every folder above it, also of what it is a link to."""
+    real = path.resolve()
+    return {path, *path.parents, real, *real.parents}
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether this process may change a file or what is in a folder, or could allow itself to."""
+    try:
+        about = path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    is_shared = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX  # as /tmp: to each what is his own
+    return about.st_uid == os.geteuid() or (os.access(path, os.W_OK) and not is_shared)
 
 
 def check_machine() -> None:

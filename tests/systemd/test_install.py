@@ -7,6 +7,7 @@ from tests.systemd.member import COMMAND, UNIT
 
 UNIT_FILE = "/etc/systemd/system/fake-kubelet.service"
 CONFIG = "/etc/fake-kubelet/config.yaml"
+FLAGS = "/etc/fake-kubelet/install-flags.env"
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_without_credentials_it_is_installed_and_says_what_is_missing(machine):
 def test_with_a_kubeconfig_in_its_place_it_starts(machine, control_plane):
     machine.run(COMMAND, "install")
     machine.write("/root/kubeconfig", control_plane.node_kubeconfig(machine.name).read_text())
-    machine.run("install", "-o", UNIT, "-m", "600", "/root/kubeconfig", "/var/lib/fake-kubelet/kubelet.conf")
+    machine.run("sh", "-c", f"runuser -u {UNIT} -- tee /var/lib/fake-kubelet/kubelet.conf </root/kubeconfig >/dev/null")
     machine.run("systemctl", "enable", "--now", UNIT)  # returns when a heartbeat was accepted
     assert control_plane.get("node", machine.name)["status"]["nodeInfo"]["osImage"].startswith("Debian")
     machine.run("systemctl", "stop", UNIT)  # or it would register itself again
@@ -71,8 +72,8 @@ def test_an_uninstall_leaves_what_is_the_users_unless_told_otherwise(machine):
     told = machine.run(COMMAND, "uninstall")
     assert f"kept {CONFIG}, which was changed" in told
     assert not machine.succeeds("ls", UNIT_FILE)
-    assert machine.succeeds("ls", CONFIG)
+    assert machine.succeeds("ls", CONFIG, FLAGS)
     assert "removed" not in machine.run(COMMAND, "uninstall")
     machine.run(COMMAND, "uninstall", "--purge")
-    for path in (CONFIG, "/etc/default/fake-kubelet", "/var/lib/fake-kubelet"):
+    for path in (CONFIG, FLAGS, "/etc/default/fake-kubelet", "/var/lib/fake-kubelet"):
         assert not machine.succeeds("ls", path), path

@@ -1,5 +1,6 @@
 """A machine that kubeadm manages, whose kubelet.service is fake-kubelet by one drop-in."""
 
+import re
 import shutil
 
 import pytest
@@ -85,3 +86,23 @@ def test_after_kubeadm_join_it_is_a_ready_node(joined, control_plane):
     manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
     eventually(lambda: "21000000" in joined.run("busctl", "get-property", *manager, "InhibitDelayMaxUSec"), within=15)
     assert "InhibitDelayMaxSec=21" in joined.run("cat", "/etc/systemd/logind.conf.d/99-kubelet.conf")
+
+
+def test_though_it_is_root_it_can_write_only_where_a_kubelets_files_are(joined, figure):
+    eventually(lambda: joined.run("systemctl", "is-active", "kubelet", check=False).strip() == "active", within=30)
+    pid = joined.run("systemctl", "show", "--value", "--property=MainPID", "kubelet").strip()
+
+    def can_write(folder):
+        inside = ("nsenter", "--target", pid, "--mount", "--")
+        return joined.succeeds(*inside, "sh", "-ec", f"touch {folder}/.probe; rm {folder}/.probe")
+
+    own = ("/etc/kubernetes", "/var/lib/kubelet", "/var/lib/kubelet/pki", "/etc/systemd/logind.conf.d")
+    others = ("/etc", "/etc/systemd/system", "/usr/local/bin", "/var/lib", "/var/log", "/root", "/opt/fake-kubelet")
+    assert {folder: can_write(folder) for folder in (*own, *others)} == {
+        **dict.fromkeys(own, True),
+        **dict.fromkeys(others, False),
+    }
+    said = joined.run("systemd-analyze", "security", "--no-pager", "kubelet")
+    exposure = re.search(r"exposure level for kubelet.service: ([\d.]+)", said)
+    assert float(exposure[1]) <= 3.0
+    figure("systemd-analyze exposure of the kubelet drop-in", exposure[1])

@@ -27,6 +27,12 @@ def test_it_runs_as_a_user_of_its_own_and_can_do_nothing_but_read(member, figure
     figure("systemd-analyze exposure", exposure[1])
 
 
+def test_its_memory_is_limited_and_no_other_process_is_killed_in_its_place(member):
+    assert member.show("MemoryMax") == str(2**30)
+    assert member.show("MemorySwapMax") == "0"
+    assert member.machine.run("cat", f"/proc/{member.pid()}/oom_score_adj").strip() == "0"
+
+
 def test_systemd_has_nothing_to_say_against_the_unit(member):
     assert member.machine.run("systemd-analyze", "verify", "fake-kubelet.service") == ""
 

@@ -102,6 +102,19 @@ def test_a_cpu_that_is_taken_offline_is_told_without_a_restart(vm):
 
 
 @pytest.mark.timeout(600)
+def test_a_limit_of_the_unit_is_the_capacity_of_the_node_where_that_is_asked_for(vm):
+    def memory():
+        return vm.node()["status"]["capacity"]["memory"]
+
+    whole = memory()
+    with vm.drop_in("MemoryMax=256M", "Environment=KUBELET_EXTRA_ARGS=--capacity-from=cgroup"):
+        vm.systemctl("restart")
+        eventually(lambda: memory() == f"{256 * 1024}Ki", within=240)
+    vm.systemctl("restart")
+    eventually(lambda: memory() == whole, within=240)
+
+
+@pytest.mark.timeout(600)
 def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
     uid, began = vm.node()["metadata"]["uid"], time.monotonic()
     vm.machine.run("systemctl", "poweroff", "--no-wall")

@@ -16,15 +16,15 @@ def write_whole(
 ) -> None:
     """Write a file so that a power cut leaves the old one or the new one, and never half of either.
 
-    The draft has always the same name: what a crash leaves of it is gone with the next attempt. What `check` finds
-    wrong with it never gets the file's name.
+    The draft has always the same name, so the next attempt removes what a crash left of it. What `check` finds
+    wrong with the draft never gets the file's name.
     """
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     draft = draft or path.with_name(f".{path.name}.draft")
+    descriptor = _create(draft, mode)
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor is no path
-            os.fchmod(descriptor, mode)  # whatever the umask, and whatever a draft of an earlier crash had
+            os.fchmod(descriptor, mode)  # whatever the umask
             file.write(text)
             file.flush()
             os.fsync(descriptor)
@@ -35,6 +35,16 @@ def write_whole(
             draft.unlink()
         raise
     sync_folder(path.parent)
+
+
+def _create(draft: Path, mode: int) -> int:
+    """Open a new file; whatever has its name, be it a link, a FIFO or a file that others may read, is removed first."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(draft, flags, mode)
+    except FileExistsError:
+        draft.unlink()
+        return os.open(draft, flags, mode)
 
 
 def sync_folder(folder: Path) -> None:

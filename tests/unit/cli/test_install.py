@@ -1,12 +1,19 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from agent.adapters.installation import Installation
-from agent.cli.install import environment_line, install
+from agent.adapters.installation import Installation, as_service_user
+from agent.cli.install import environment_line, install, with_readable_file
+from agent.cli.join import wanted
 from agent.core.errors import ConfigError
+
+JOIN = (
+    *("--join", "192.0.2.1:6443", "--token", "abcdef.0123456789abcdef"),
+    "--discovery-token-unsafe-skip-ca-verification",
+)
 
 
 def test_flags_come_out_of_an_environment_file_as_they_went_in():
@@ -24,11 +31,24 @@ def test_flags_come_out_of_an_environment_file_as_they_went_in():
         (["--token", "abcdef.0123456789abcdef"], "join needs the address of one API server"),
         (["--join", "192.0.2.1:6443"], "join needs --token"),
         (["--node-labels=kubernetes.io/x=y"], "unknown 'kubernetes.io' or 'k8s.io' labels"),
+        ([*JOIN, "--client-ca-file=/none/ca.crt"], "there is no /none/ca.crt"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(arguments, message):
     with pytest.raises(ConfigError, match=message):
         install([*arguments, "--dry-run"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files that others cannot read")
+def test_a_discovery_file_may_be_readable_by_root_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("agent.adapters.installation.USER", "nobody")
+    file = tmp_path / "discovery.conf"
+    file.write_text("kind: Config")
+    file.chmod(0o600)
+    wish = with_readable_file(wanted([], {"discovery-file": str(file)}))
+    assert as_service_user(Path(wish.discovery_file).read_text, seconds=60) == "kind: Config"
+    with pytest.raises(ConfigError, match=r"cannot read --discovery-file .*/none"):
+        with_readable_file(wanted([], {"discovery-file": str(tmp_path / "none")}))
 
 
 def test_the_service_has_to_be_able_to_read_the_command(monkeypatch):
