@@ -1,7 +1,6 @@
 """`fake-kubelet join`: kubeadm's words, then the daemon in our place."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from agent import klog
+from agent.adapters.interpreter import python_module
 from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse
@@ -113,7 +113,8 @@ def join(arguments: Sequence[str]) -> None:
     klog.set_up(settings.kubelet["logging"]["verbosity"], log_format=settings.kubelet["logging"]["format"])
     asyncio.run(become_member(wish, places, node_name=name))
     # The daemon has neither httpx in its memory nor the token in its command line.
-    os.execv(sys.executable, [sys.executable, "-m", "agent", *daemon_flags(daemon, places, settings)])  # noqa: S606
+    argv = python_module("agent", *daemon_flags(daemon, places, settings))
+    os.execv(argv[0], argv)  # noqa: S606
 
 
 def split(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> tuple[list[str], list[str]]:
