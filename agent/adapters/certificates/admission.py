@@ -1,7 +1,6 @@
 """The kubeconfigs around a client certificate: whether one is still good, and the one that is written."""
 
 import asyncio
-import base64
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -58,9 +57,12 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:
     """The client certificate and key of a kubeconfig; None if its user has none."""
-    user = _read(kubeconfig).user
-    certificate, key = (_text(user, name) for name in ("client-certificate", "client-key"))
-    return KeyPair(certificate, key) if certificate and key else None
+    config = _read(kubeconfig)
+    try:
+        pems = [config.content(name).decode("ascii", "replace") for name in ("client-certificate", "client-key")]
+    except ConfigException as error:
+        raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
+    return KeyPair(*pems) if all(pems) else None
 
 
 def client_files(kubeconfig: Path) -> tuple[Path, Path] | None:
@@ -122,11 +124,5 @@ class AdmissionFiles:
 def _read(kubeconfig: Path) -> Kubeconfig:
     try:
         return read_kubeconfig(kubeconfig)
-    except (ConfigException, OSError) as error:
+    except (ConfigException, OSError, AttributeError, TypeError, ValueError) as error:
         raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
-
-
-def _text(user: Object, name: str) -> str:
-    if data := user.get(f"{name}-data"):
-        return base64.b64decode(data).decode("ascii", errors="replace")
-    return Path(user[name]).read_text() if user.get(name) else ""

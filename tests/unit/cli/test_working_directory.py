@@ -107,7 +107,7 @@ def test_the_child_that_waits_for_a_bootstrap_runs_no_code_of_the_working_direct
     files = [f"--bootstrap-kubeconfig={bootstrap}", f"--kubeconfig={tmp_path / 'kubelet.conf'}"]
     process = started(hostile, tmp_path, *files)
     try:
-        eventually(lambda: (tmp_path / "pki" / "kubelet-client.key.tmp").exists(), within=60)
+        eventually((tmp_path / "pki" / "kubelet-client.key.tmp").exists, within=60)
     finally:
         process.stop()
     assert hostile.sprung == []
