@@ -74,7 +74,7 @@ class Places:
     def of(cls, settings: Effective, *, folder: Path | None = None) -> "Places":
         """As the settings say, else in the folder; without one, kubeadm's places for root, and our own for others."""
         flags, as_kubeadm = settings.flags, folder is None and os.geteuid() == 0
-        folder = folder or (Path("/etc/kubernetes") if as_kubeadm else Path.home() / ".fake-kubelet")
+        folder = folder or (Path("/etc/kubernetes") if as_kubeadm else _home() / ".fake-kubelet")
         pki = FLAGS["cert-dir"].default if as_kubeadm else folder / "pki"
         authority = settings.kubelet["authentication"]["x509"]["clientCAFile"] if CLIENT_CA in settings.origins else ""
         return cls(
@@ -171,6 +171,13 @@ def daemon_flags(daemon: Sequence[str], places: Places, settings: Effective) -> 
     added = [*daemon, *(f"--{name}={path}" for name, path in paths.items() if name not in settings.flags)]
     told = {**_KUBEADM, CLIENT_CA: f"--client-ca-file={places.authority}"}
     return [*added, *(flag for field, flag in told.items() if field not in settings.origins)]
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a user whom the system does not know, and no HOME
+        raise ConfigError("there is no home directory to keep credentials in; HOME can name one") from error
 
 
 def _endpoint(text: str) -> str:

@@ -11,7 +11,7 @@ import yaml
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
+from agent.adapters.kubeconfig import Kubeconfig, parsed, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.csr import is_of_another_node
 from agent.core.model import Object
@@ -21,6 +21,7 @@ from agent.ports import KeyPair, StartError
 log = logging.getLogger(__name__)
 
 _KEPT_KEY = "kubelet-client.key.tmp"
+_OF_JOIN: Object = {"name": "fake-kubelet.dev/join", "extension": {"removeAfterBootstrap": True}}
 _SAME_CLUSTER = ("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
 _BEYOND_KUBELET = ("tls-server-name", "proxy-url")  # it forgets these, and its node cannot connect then
 
@@ -30,8 +31,11 @@ async def is_still_valid(kubeconfig: Path, now: datetime, *, node_name: str) -> 
 
     Better than kubelet, the certificate of another node is none for us: with it we would be refused for ever.
     """
-    if not await asyncio.to_thread(kubeconfig.exists):
-        return False
+    try:
+        if not await asyncio.to_thread(kubeconfig.exists):
+            return False
+    except OSError as error:
+        raise StartError(f"error reading existing bootstrap kubeconfig {kubeconfig}: {error.strerror}") from error
     where = f"existing bootstrap client config read from {kubeconfig}"
     try:
         await load_credentials(str(kubeconfig))
@@ -94,6 +98,22 @@ def kubeconfig_document(cluster: Object, user: Object) -> Object:
     }
 
 
+def bootstrap_document(cluster: Object, user: Object) -> Object:
+    """A bootstrap kubeconfig that is removed as soon as it has served: that of `join`, as kubeadm removes its own."""
+    return kubeconfig_document(cluster, user) | {"extensions": [_OF_JOIN]}
+
+
+def remove_after_join(bootstrap: Path) -> None:
+    """Remove the bootstrap kubeconfig if `join` wrote it; one that a person wrote stays, as a kubelet leaves it."""
+    try:
+        document = parsed(bootstrap.read_text("utf-8")) if bootstrap.is_file() else None
+        if isinstance(document, dict) and _OF_JOIN in (document.get("extensions") or ()):
+            bootstrap.unlink()
+            log.info("Removed the bootstrap kubeconfig, its token has served", {"path": str(bootstrap)})
+    except (ConfigException, OSError, TypeError, ValueError) as error:
+        log.warning("Unable to remove the bootstrap kubeconfig", {"path": str(bootstrap), "err": error})
+
+
 class AdmissionFiles:
     """What a bootstrap leaves behind while it is under way, and when it is done."""
 
@@ -119,6 +139,7 @@ class AdmissionFiles:
     def _finish(self) -> None:
         self._kept.unlink(missing_ok=True)
         write_kubeconfig(self._kubeconfig, bootstrap=self._bootstrap, pem=self._store.path)
+        remove_after_join(self._bootstrap)
 
 
 def _read(kubeconfig: Path) -> Kubeconfig:
