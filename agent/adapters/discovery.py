@@ -85,11 +85,13 @@ class Discovery:
     async def _deadline(self) -> AsyncIterator[None]:
         """The end of everything, also of an answer that comes byte by byte; without patience, that of one attempt."""
         self._end_seconds = self._clock.monotonic() + self._patience_seconds
+        limit_seconds = self._patience_seconds or _REQUEST_SECONDS
         try:
-            async with asyncio.timeout(self._patience_seconds or _REQUEST_SECONDS):
+            async with asyncio.timeout(limit_seconds):
                 yield
         except TimeoutError as error:
-            raise StartError(f"{_UNTRUSTED}: {self._fault or 'there is no answer'}") from error
+            fault = self._fault or f"no whole answer within {limit_seconds:g}s"
+            raise StartError(f"{_UNTRUSTED}: {fault}") from error
 
     async def _met(self, server: str, tls: ssl.SSLContext) -> None:
         """Whether the server is the right one is all that is asked: cluster-info need not be for everybody there."""
