@@ -1,4 +1,5 @@
 import asyncio
+import os
 import ssl
 
 import pytest
@@ -135,9 +136,12 @@ def test_a_certificate_is_kept_where_that_is_possible(tmp_path, monkeypatch):
 
 async def test_elsewhere_it_lasts_for_this_start_and_its_key_is_on_no_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    files = path_of(memory_file()), path_of(memory_file())
+    descriptors = memory_file(), memory_file()
+    files = tuple(map(path_of, descriptors))
     serving = ServingCertificate(*files, clock=FakeClock())
     await write_to_memory(*files, host="n1", smith=Smith())
     await serving.sync()
+    for descriptor in descriptors:
+        os.close(descriptor)
     assert serving.is_ready
     assert list(tmp_path.iterdir()) == []
