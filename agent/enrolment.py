@@ -244,7 +244,12 @@ async def _adopt_embedded(config: Config, store: PemStore, clock: Clock) -> Cert
         return await store.update(pair.certificate_pem, pair.key_pem)
     except NotSigned as error:
         log.error("Unable to set the cert/key pair to the bootstrap certificate", {"err": error})
-    return read_certificates(pair.certificate_pem)[0]
+    try:
+        return read_certificates(pair.certificate_pem)[0]
+    except ValueError as error:
+        raise StartError(
+            f"the client certificate in --kubeconfig {config.kubeconfig} does not load: {error}"
+        ) from error
 
 
 async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Credentials:

@@ -78,9 +78,12 @@ class Kubeconfig:
         if not (path := part.get(name)):
             return b""
         try:
-            return Path(path).read_bytes()
+            content = Path(path).read_bytes()
         except OSError as error:
             raise ConfigException(f"{name} {path}: {error.strerror}") from error
+        if not content:  # it must not mean that the system's authorities will do
+            raise ConfigException(f"{name} {path} is empty")
+        return content
 
 
 def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:

@@ -200,6 +200,14 @@ async def test_data_that_is_no_base64_is_named(tmp_path, data, server):
         await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
 
 
+@pytest.mark.parametrize("content", ["", "\n"], ids=repr)
+async def test_an_authority_without_a_certificate_does_not_mean_the_systems(tmp_path, content):
+    (tmp_path / "ca.crt").write_text(content)
+    cluster = {"server": "https://127.0.0.1:6443", "certificate-authority": "ca.crt"}
+    with pytest.raises(StartError, match=r"ca\.crt is empty|certificate-authority does not load"):
+        await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+
+
 async def test_nested_beyond_sense_is_named(tmp_path):
     (tmp_path / "kubeconfig").write_text("[" * 100_000)
     with pytest.raises(StartError, match="no YAML: the recursion is too deep"):
