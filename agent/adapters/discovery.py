@@ -196,9 +196,9 @@ async def _authority(cluster: Object, folder: Path | None) -> str:
         return base64.b64decode(data, validate=True).decode("ascii")
     if not (path := cluster.get("certificate-authority")):
         return ""
-    if folder is None:
+    if folder is None or not isinstance(path, str):
         raise ConfigException("a kubeconfig from elsewhere cannot name a certificate-authority on this machine")
-    if not (content := await _read(str(folder / str(path)))):
+    if not (content := await _read(str(folder / path))):
         raise ConfigException(f"certificate-authority {path} is empty")
     return content.decode("ascii")
 

@@ -72,8 +72,8 @@ class Kubeconfig:
         part = self.cluster if name == _AUTHORITY else self.user
         if data := part.get(f"{name}-data"):
             try:
-                return base64.b64decode("".join(str(data).split()), validate=True)
-            except ValueError as error:
+                return base64.b64decode("".join(data.split()), validate=True)
+            except (AttributeError, ValueError) as error:
                 raise ConfigException(f"{name}-data is no base64") from error
         if not (path := part.get(name)):
             return b""
@@ -162,8 +162,8 @@ def _named(document: Object, plural: str, singular: str, name: Any) -> Object:
 
 def server_of(cluster: Object, user: Object) -> str:
     """The URL of the API server; a host alone is one of https where there is a word about TLS, as in client-go."""
-    given = str(cluster.get("server") or "")
-    if not given:
+    given = cluster.get("server")
+    if not given or not isinstance(given, str):
         raise ConfigException("its cluster has no server")
     about_tls = ("certificate-authority", "insecure-skip-tls-verify", "client-certificate")
     scheme = "https" if any(key.startswith(about_tls) for key in (*cluster, *user)) else "http"

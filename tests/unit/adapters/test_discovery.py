@@ -220,6 +220,16 @@ async def test_what_is_compressed_is_not_unpacked(encoding):
         await found.by_token("192.0.2.1:6443", TOKEN, PIN)
 
 
+@pytest.mark.parametrize("key", ["server", "certificate-authority", "certificate-authority-data"])
+async def test_aliases_of_aliases_are_not_unfolded(tmp_path, key):
+    levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]" for level in range(1, 12)]
+    cluster = f"clusters: [{{name: '', cluster: {{server: 'https://127.0.0.1:1', {key}: *l11}}}}]"
+    (tmp_path / "discovery.conf").write_text("\n".join(["l0: &l0 [x, x]", *levels, cluster]))
+    found, _ = discovery(cluster_info())
+    with pytest.raises(ConfigError, match="malformed kubeconfig"):
+        await found.by_file(str(tmp_path / "discovery.conf"))
+
+
 class Endless(httpx.AsyncByteStream):
     """A body without an end: as fast as it is read, or a byte now and then."""
 
