@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agent.adapters.certificates.admission import (
@@ -11,10 +12,12 @@ from agent.adapters.certificates.admission import (
     client_files,
     client_pair,
     is_still_valid,
+    remove_after_join,
     write_kubeconfig,
 )
 from agent.adapters.certificates.desk import Desk
-from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed, own_folder
+from agent.adapters.certificates.memory import memory_file, path_of
+from agent.adapters.certificates.serving import ServingCertificate, can_keep, ensure_self_signed, write_to_memory
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
@@ -63,7 +66,12 @@ async def enrol(
 ) -> Enrolment:
     """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
     keys = keys or Smith()
-    found = await _needed(config, clock, weather, on_new, keys)
+    try:
+        found = await _needed(config, clock, weather, on_new, keys)
+    except OSError as error:
+        raise StartError(
+            f"unable to use {error.filename}: {error.strerror}; --cert-dir and --kubeconfig name other places"
+        ) from error
     if not found.first:  # where but the kubeconfig was missing, a child waits that has nothing to do now
         await asyncio.to_thread(keys.dismiss_early)
     return found
@@ -112,22 +120,25 @@ async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple
         serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
         await serving.require()
         return serving, (serving,)
-    folder = await asyncio.to_thread(own_folder, certificate.parent)
-    certificate, key = folder / certificate.name, folder / key.name
+    make = ensure_self_signed
+    if not await asyncio.to_thread(can_keep, certificate.parent):
+        log.warning("Unable to write to --cert-dir, the serving key is in memory", {"certDir": settings.directory})
+        make, certificate, key = write_to_memory, path_of(memory_file()), path_of(memory_file())
     serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
-    return serving, (SelfSigning(certificate, key, host=config.node_name, then=serving),)
+    making = partial(make, certificate, key, host=config.node_name, smith=Smith())
+    return serving, (SelfSigning(making, then=serving),)
 
 
 class SelfSigning:
     """Makes a certificate where there is none, in a child process and beside everything else, then follows it."""
 
-    def __init__(self, certificate: Path, key: Path, *, host: str, then: Loop) -> None:
-        self._certificate, self._key, self._host, self._then = certificate, key, host, then
+    def __init__(self, make: Callable[[], Awaitable[None]], *, then: Loop) -> None:
+        self._make, self._then = make, then
 
     async def run(self) -> None:
         """Make it, and follow its files forever."""
         try:
-            await ensure_self_signed(self._certificate, self._key, host=self._host, smith=Smith())
+            await self._make()
         except (NotSigned, OSError) as error:
             log.error("Unable to make a serving certificate, nobody can connect", {"err": error})
         await self._then.run()
@@ -137,6 +148,7 @@ async def _bootstrapping(config: Config, clock: Clock, keys: Smith) -> Enrolment
     kubeconfig, bootstrap = Path(config.kubeconfig), Path(config.certificates.bootstrap_kubeconfig)
     if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
         log.log(V2, "Kubeconfig exists and is valid, skipping bootstrap", {"path": str(kubeconfig)})
+        await asyncio.to_thread(remove_after_join, bootstrap)
         return Enrolment()
     await _check_bootstrap(bootstrap)
     folder, admitted = Path(config.certificates.directory), asyncio.Event()
@@ -167,6 +179,8 @@ async def _rotating(
     def on_certificate() -> None:
         admitted.set()
         on_new()
+        if bootstrap := config.certificates.bootstrap_kubeconfig:
+            asyncio.get_running_loop().run_in_executor(None, remove_after_join, Path(bootstrap))
 
     certificates = CertificateLoop(
         template=lambda: template,
@@ -190,6 +204,7 @@ async def _is_prepared(config: Config, clock: Clock) -> bool:
         return await asyncio.to_thread(client_pair, kubeconfig) is not None
     if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
         log.log(V2, "Current kubeconfig file contents are still valid, no bootstrap necessary")
+        await asyncio.to_thread(remove_after_join, Path(bootstrap))
         return True
     await _check_bootstrap(Path(bootstrap))
     path = _store(config, given=False).path
@@ -229,7 +244,12 @@ async def _adopt_embedded(config: Config, store: PemStore, clock: Clock) -> Cert
         return await store.update(pair.certificate_pem, pair.key_pem)
     except NotSigned as error:
         log.error("Unable to set the cert/key pair to the bootstrap certificate", {"err": error})
-    return read_certificates(pair.certificate_pem)[0]
+    try:
+        return read_certificates(pair.certificate_pem)[0]
+    except ValueError as error:
+        raise StartError(
+            f"the client certificate in --kubeconfig {config.kubeconfig} does not load: {error}"
+        ) from error
 
 
 async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Credentials:

@@ -14,6 +14,7 @@ AgentError
     ├── Conflict        409 at update: somebody was faster, or the object is gone
     ├── Expired         410: a watch cannot go on from there
     ├── NotSigned       a certificate that was asked for did not come
+    │   └── Unusable    one came, but not that which was asked for
     └── Rejected        any other 4xx: the request itself is wrong
 """
 
@@ -96,6 +97,10 @@ class Expired(ApiError):
 
 class NotSigned(ApiError):
     """A certificate was denied, failed, did not come in time, or could not be kept."""
+
+
+class Unusable(NotSigned):
+    """What came as a certificate is none, or is that of another key or name."""
 
 
 class Rejected(ApiError):

@@ -2,22 +2,26 @@
 
 import asyncio
 import hashlib
-import os
+import logging
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from agent.adapters.certificates.memory import in_memory
 from agent.adapters.certificates.store import no_password
-from agent.adapters.exec_plugin import Grant, ask_plugin
+from agent.adapters.client_tls import client_context
+from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
 from agent.adapters.proxies import proxy_for
 from agent.ports import StartError
+
+log = logging.getLogger(__name__)
 
 # kubernetes_asyncio's own places, where Kubernetes mounts them
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -52,10 +56,11 @@ async def load_credentials(kubeconfig: str, pair: Path | None = None) -> Credent
         config = await asyncio.to_thread(read_kubeconfig, Path(kubeconfig))
         if pair is not None:
             config = await asyncio.to_thread(with_pair, config, pair)
-        grant = Grant({}, None)
+        expires_at = None
         if config.plugin:
             grant = await ask_plugin(config.plugin, cluster=config.cluster, folder=config.folder)
-        return await _from_kubeconfig(kubeconfig, config, grant)
+            config, expires_at = replace(config, user=config.user | grant.user), grant.expires_at
+        return await _from_kubeconfig(kubeconfig, config, expires_at)
 
 
 @contextmanager
@@ -68,59 +73,57 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise StartError(f"cannot read --kubeconfig {path}: {error.strerror}") from error
-    except (ConfigException, AttributeError, AssertionError, KeyError, TypeError, ValueError) as error:
+    except (ConfigException, AttributeError, AssertionError, KeyError, RecursionError, TypeError, ValueError) as error:
         detail = " ".join(str(error).split()) or "no usable cluster, user or context in it"
         raise StartError(f"invalid --kubeconfig {path}: {detail}") from error
 
 
-async def _from_kubeconfig(path: str, config: Kubeconfig, grant: Grant) -> Credentials:
+async def _from_kubeconfig(path: str, config: Kubeconfig, expires_at: datetime | None) -> Credentials:
     configuration = Configuration()
-    # The library writes embedded keys to files. They live in a directory of our own, and only until they are loaded.
-    with tempfile.TemporaryDirectory(prefix="fake-kubelet-") as private:
-        try:
-            await kube_config.load_kube_config_from_dict(
-                config.document(grant.user), client_configuration=configuration, temp_file_path=private
-            )
-            configuration.proxy = proxy_for(str(configuration.host), configuration.proxy)
-            tls, digest = _tls(configuration), _digest(configuration, config.headers)
-        finally:
-            kube_config._temp_files.clear()  # it would hand out the same file again
-    return Credentials(path, configuration, tls, config.headers, config.files, grant.expires_at, digest)
+    await kube_config.load_kube_config_from_dict(config.document, client_configuration=configuration)
+    configuration.proxy = proxy_for(str(configuration.host), configuration.proxy)
+    names = ("certificate-authority", "client-certificate", "client-key")
+    pems = await asyncio.to_thread(lambda: tuple(map(config.content, names)))
+    tls = await asyncio.to_thread(_tls, configuration, *pems)
+    if tls and config.is_insecure:
+        _warn_of_insecure(path, str(configuration.host))
+    digest = _digest(configuration, pems, config.headers)
+    return Credentials(path, configuration, tls, config.headers, config.files, expires_at, digest)
+
+
+@lru_cache(maxsize=64)  # said once, however often a file is read
+def _warn_of_insecure(path: str, server: str) -> None:
+    told = {"kubeconfig": path, "server": server}
+    log.warning("insecure-skip-tls-verify is set: whoever answers as the API server gets our credentials", told)
 
 
 def _from_service_account() -> Credentials:
-    configuration = Configuration()
+    configuration, token = Configuration(), _SERVICE_ACCOUNT / "token"
     try:
         load_incluster_config(client_configuration=configuration, try_refresh_token=False)  # type: ignore[no-untyped-call]
         configuration.proxy = proxy_for(str(configuration.host), None)
-        files = (_SERVICE_ACCOUNT / "token", Path(configuration.ssl_ca_cert or ""))
-        configuration.api_key["BearerToken"] = f"Bearer {read_token(files[0])}"
-        tls, digest = _tls(configuration), _digest(configuration, ())
+        configuration.api_key["BearerToken"] = f"Bearer {read_token(token)}"
+        authority = Path(configuration.ssl_ca_cert or "")
+        pems = (authority.read_bytes(),)
+        tls, digest = _tls(configuration, *pems), _digest(configuration, pems, ())
     except ConfigException as error:
         raise StartError(f"no --kubeconfig given and no service account to use instead: {error}") from error
-    except OSError as error:
-        raise StartError(f"the service account's {files[1]} does not load: {error}") from error
-    return Credentials("the service account", configuration, tls, files=files, digest=digest)
+    except (OSError, ValueError) as error:
+        raise StartError(f"the service account in {_SERVICE_ACCOUNT} does not load: {error}") from error
+    return Credentials("the service account", configuration, tls, files=(token, authority), digest=digest)
 
 
-def _tls(configuration: Any) -> ssl.SSLContext | bool:
+def _tls(configuration: Any, authority: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext | bool:
     if not configuration.host.startswith("https://"):
         return False
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    # Python 3.13 asks more of a CA certificate than Go does, and than many clusters' CA fulfils.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file, no_password)
+    context = client_context(authority, verify=configuration.verify_ssl)
+    if certificate:
+        with in_memory(certificate, key or certificate) as (certificate_path, key_path):
+            context.load_cert_chain(certificate_path, key_path, no_password)
     return context
 
 
-def _digest(configuration: Any, headers: tuple[tuple[str, str], ...]) -> str:
-    digest = hashlib.sha256()
-    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
-        digest.update(Path(path).read_bytes() if path and os.access(path, os.R_OK) else b"\0")
+def _digest(configuration: Any, pems: tuple[bytes, ...], headers: tuple[tuple[str, str], ...]) -> str:
     settings = (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
-    digest.update(repr((settings, configuration.api_key.get("BearerToken"), headers)).encode())
-    return digest.hexdigest()
+    known = (settings, configuration.api_key.get("BearerToken"), headers, pems)
+    return hashlib.sha256(repr(known).encode()).hexdigest()

@@ -1,16 +1,22 @@
 """Finding a cluster by kubeadm's words: cluster-info over HTTP, or a file that tells about it."""
 
+import asyncio
 import base64
+import json
 import logging
+import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import httpx
 
-from agent.adapters.kubeconfig import parsed
+from agent.adapters.client_tls import client_context
+from agent.adapters.fetch import MOST_BYTES, Answer, fetch
+from agent.adapters.kubeconfig import check_verification, parsed, server_of
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.adapters.proxies import proxy_for
 from agent.core.discovery import Distrusted, Token, check_pins, signed_kubeconfig
@@ -25,7 +31,8 @@ _CONFIG_MAP = "the cluster-info ConfigMap"
 _CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _PAUSE_SECONDS = 1.0  # kubeadm waits 5 s; a fresh token is signed within one or two
 _REQUEST_SECONDS = 10.0
-_MOST_BYTES = 2**20
+_PIPE_SECONDS = 0.05  # how often a pipe is asked for more
+_UNTRUSTED = "couldn't validate the identity of the API Server"
 
 Found = TypeVar("Found")
 
@@ -40,41 +47,57 @@ class Cluster:
 
 
 class Discovery:
-    """Asks until it gets an answer, or until it has asked for long enough."""
+    """Asks until it gets an answer, or until it has asked for long enough: one deadline holds for all of it."""
 
     def __init__(self, *, clock: Clock, patience_seconds: float, transport: httpx.AsyncBaseTransport | None = None):
         self._clock = clock
         self._patience_seconds = patience_seconds
         self._transport = transport
+        self._end_seconds = 0.0
+        self._fault = ""  # why the last attempt failed
 
     async def by_token(self, endpoint: str, token: Token, pins: frozenset[str]) -> Cluster:
         """Ask without trust, check the signature and the pins, then ask once more with the authority that was found."""
-        server = f"https://{endpoint}"
-        first = await self._patiently(lambda: self._signed(server, token, _untrusting()))
-        cluster = _cluster(first, _CONFIG_MAP)
-        if pins:
-            check_pins(_authorities(cluster.authority_pem), pins)
-            trusting = _trusting(cluster.authority_pem, _CONFIG_MAP)
-            if await self._patiently(lambda: self._signed(server, token, trusting)) != first:
-                raise Distrusted(
-                    "the second kubeconfig from the cluster-info ConfigMap (using validated TLS) "
-                    "was different from the first"
-                )
-        return cluster
+        server, untrusting = f"https://{endpoint}", client_context(verify=False)  # whom to trust is what is asked
+        async with self._deadline():
+            first = await self._patiently(lambda: self._signed(server, token, untrusting))
+            cluster = await _cluster(first, _CONFIG_MAP)
+            if pins:
+                check_pins(_authorities(cluster.authority_pem), pins)
+                trusting = _trusting(cluster.authority_pem, _CONFIG_MAP)
+                if await self._patiently(lambda: self._signed(server, token, trusting)) != first:
+                    raise Distrusted(
+                        "the second kubeconfig from the cluster-info ConfigMap (using validated TLS) "
+                        "was different from the first"
+                    )
+            return cluster
 
     async def by_file(self, place: str) -> Cluster:
         """Read a kubeconfig from a file or an https address, and see that its server is the one it tells about."""
-        text = await self._patiently(lambda: self._file(place))
-        cluster = _cluster(text, place, Path(place).parent)
-        trusting = _trusting(cluster.authority_pem, place)
-        await self._patiently(lambda: self._met(cluster.server, trusting))
-        return cluster
+        async with self._deadline():
+            text = await self._patiently(lambda: self._file(place))
+            cluster = await _cluster(text, place, None if place.startswith("https://") else Path(place).parent)
+            trusting = _trusting(cluster.authority_pem, place)
+            await self._patiently(lambda: self._met(cluster.server, trusting))
+            return cluster
+
+    @asynccontextmanager
+    async def _deadline(self) -> AsyncIterator[None]:
+        """The end of everything, also of an answer that comes byte by byte; without patience, that of one attempt."""
+        self._end_seconds = self._clock.monotonic() + self._patience_seconds
+        limit_seconds = self._patience_seconds or _REQUEST_SECONDS
+        try:
+            async with asyncio.timeout(limit_seconds):
+                yield
+        except TimeoutError as error:
+            fault = self._fault or f"no whole answer within {limit_seconds:g}s"
+            raise StartError(f"{_UNTRUSTED}: {fault}") from error
 
     async def _met(self, server: str, tls: ssl.SSLContext) -> None:
         """Whether the server is the right one is all that is asked: cluster-info need not be for everybody there."""
-        response = await self._get(server + _CLUSTER_INFO, tls)
-        if response.status_code not in {401, 403}:
-            _data(response)
+        answer = await self._get(server + _CLUSTER_INFO, tls)
+        if answer.status not in {401, 403}:
+            _data(answer)
 
     async def _signed(self, server: str, token: Token, tls: ssl.SSLContext) -> str:
         content = signed_kubeconfig(_data(await self._get(server + _CLUSTER_INFO, tls)), token)
@@ -88,55 +111,69 @@ class Discovery:
     async def _file(self, place: str) -> str:
         if not place.startswith("https://"):
             try:
-                return Path(place).read_text("utf-8")  # noqa: ASYNC240  nothing else runs yet
+                content = await _read(place)
             except OSError as error:
                 raise StartError(f"cannot read --discovery-file {place}: {error.strerror}") from error
-        response = await self._get(place, ssl.create_default_context())
-        if response.status_code != 200:
-            raise Unavailable(f"--discovery-file {place}: HTTP {response.status_code}")
-        return response.text
+            if not content:
+                raise Unavailable(f"--discovery-file {place} is empty")
+            return content.decode("utf-8", "replace")
+        answer = await self._get(place, client_context())
+        if answer.status != 200:
+            raise Unavailable(f"--discovery-file {place}: HTTP {answer.status}")
+        return answer.text
 
-    async def _get(self, url: str, tls: ssl.SSLContext) -> httpx.Response:
-        # The daemon's way to the server; httpx has its own ideas of the environment, and would repeat a password.
-        transport = self._transport or httpx.AsyncHTTPTransport(verify=tls, proxy=proxy_for(url, None))
+    async def _get(self, url: str, tls: ssl.SSLContext) -> Answer:
         try:
-            async with httpx.AsyncClient(transport=transport, timeout=_REQUEST_SECONDS) as client:
-                response = await client.get(url)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            # The daemon's way to the server; httpx has its own ideas of the environment, and would repeat a password.
+            transport = self._transport or httpx.AsyncHTTPTransport(verify=tls, proxy=proxy_for(url, None))
+            return await fetch(url, transport, seconds=_REQUEST_SECONDS)
+        except TimeoutError as error:
+            raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: no answer within {_REQUEST_SECONDS:g}s") from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: {error or type(error).__name__}") from error
-        if len(response.content) > _MOST_BYTES:
-            raise Unavailable(f"{url}: the answer is larger than {_MOST_BYTES} bytes")
-        return response
 
     async def _patiently(self, ask: Callable[[], Awaitable[Found]]) -> Found:
         """Ask until it works; a StartError has the reason of the last failure."""
-        end_seconds, told = self._clock.monotonic() + self._patience_seconds, ""
         while True:
             try:
                 return await ask()
             except Unavailable as error:
-                left = end_seconds - self._clock.monotonic()
+                left = self._end_seconds - self._clock.monotonic()
                 if left <= 0:
-                    raise StartError(f"couldn't validate the identity of the API Server: {error}") from error
-                if str(error) != told:  # said once, not every second
+                    raise StartError(f"{_UNTRUSTED}: {error}") from error
+                if str(error) != self._fault:  # said once, not every second
                     log.info("Retrying discovery", {"err": error, "giveUpAfter": f"{left:.0f}s"})
-                told = str(error)
+                self._fault = str(error)
                 await self._clock.sleep(min(_PAUSE_SECONDS, left))
 
 
-def _data(response: httpx.Response) -> dict[str, str]:
+async def _read(place: str) -> bytes:
+    """A file of moderate size; a pipe is read as its writer writes, and holds nobody up who has a deadline."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: ASYNC230, PTH123  nothing else runs yet
+        content = b""
+        while (part := file.read(2**16)) != b"":
+            content += part or b""
+            if len(content) > MOST_BYTES:
+                raise StartError(f"{place} is larger than {MOST_BYTES} bytes")
+            if part is None:
+                await asyncio.sleep(_PIPE_SECONDS)
+    return content
+
+
+def _data(answer: Answer) -> dict[str, str]:
     """What cluster-info holds; Unavailable if this is not it, as rights to read it may come a moment later."""
     try:
-        data = response.json()["data"] if response.status_code == 200 else None
-    except (ValueError, KeyError, TypeError):
+        data = json.loads(answer.body)["data"] if answer.status == 200 else None
+    except (ValueError, KeyError, TypeError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        status = f"HTTP {response.status_code} {response.reason_phrase}"
-        raise Unavailable(f"failed to request {_CONFIG_MAP}: {status}")
+        raise Unavailable(f"failed to request {_CONFIG_MAP}: HTTP {answer.status} {answer.reason}")
     return {str(key): str(value) for key, value in data.items()}
 
 
-def _cluster(text: str, source: str, folder: Path = Path()) -> Cluster:
+async def _cluster(text: str, source: str, folder: Path | None = None) -> Cluster:
+    """The cluster that a kubeconfig tells about; its files are in this folder, or it may name none."""
     try:
         document = parsed(text)
         clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
@@ -145,20 +182,25 @@ def _cluster(text: str, source: str, folder: Path = Path()) -> Cluster:
         context = contexts.get(document.get("current-context"), {})
         # cluster-info has one cluster without a name, and no context
         cluster = clusters[context["cluster"]] if context else next(iter(clusters.values()))
-        pem = _authority(cluster, folder)
-        return Cluster(str(cluster["server"]).rstrip("/"), pem, users.get(context.get("user")) or {})
+        check_verification(cluster)
+        pem = await _authority(cluster, folder)
+        return Cluster(server_of(cluster, {}).rstrip("/"), pem, users.get(context.get("user")) or {})
     except ConfigException as error:
         raise ConfigError(f"malformed kubeconfig in {source}: {error}") from error
     except (KeyError, TypeError, ValueError, StopIteration, AttributeError, OSError) as error:
         raise ConfigError(f"malformed kubeconfig in {source}: {error!r}") from error
 
 
-def _authority(cluster: Object, folder: Path) -> str:
+async def _authority(cluster: Object, folder: Path | None) -> str:
     if data := cluster.get("certificate-authority-data"):
         return base64.b64decode(data, validate=True).decode("ascii")
-    if path := cluster.get("certificate-authority"):
-        return Path(folder / str(path)).read_text("ascii")
-    return ""
+    if not (path := cluster.get("certificate-authority")):
+        return ""
+    if folder is None or not isinstance(path, str):
+        raise ConfigException("a kubeconfig from elsewhere cannot name a certificate-authority on this machine")
+    if not (content := await _read(str(folder / path))):
+        raise ConfigException(f"certificate-authority {path} is empty")
+    return content.decode("ascii")
 
 
 def _authorities(pem: str) -> tuple[Certificate, ...]:
@@ -168,18 +210,8 @@ def _authorities(pem: str) -> tuple[Certificate, ...]:
         raise Distrusted(f"failed to parse cluster CA from {_CONFIG_MAP}: {error}") from error
 
 
-def _untrusting() -> ssl.SSLContext:
-    """For the first question only: whom to trust is what is asked."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
 def _trusting(authority_pem: str, source: str) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cadata=authority_pem or None)
+        return client_context(authority_pem.encode())
     except ssl.SSLError as error:
         raise ConfigError(f"the certificate-authority in {source} does not load: {error}") from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as for the API server later: Go asks less of a CA
-    return context

@@ -1,10 +1,12 @@
 """One context of a kubeconfig, with everything mended in it that the client library gets wrong.
 
 The library reads token files once and as they are, prefers `token` to `tokenFile`, stumbles over a context without a
-user and a server without a scheme, ignores impersonation, and can hang in an exec plugin. What comes out of here has
-none of these in it.
+user and a server without a scheme, ignores impersonation, can hang in an exec plugin, writes keys to files in TMPDIR,
+and lets `insecure-skip-tls-verify` win over an authority. What comes out of here has none of these in it.
 """
 
+import base64
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -18,7 +20,11 @@ from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 
 _NO_USER = "nobody"
-_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_AUTHORITY = "certificate-authority"
+_PEM_FILES = (_AUTHORITY, "client-certificate", "client-key")
+_FILES = (*_PEM_FILES, "tokenFile")
+_NOT_FOR_THE_LIBRARY = {"exec", "tokenFile", *_PEM_FILES, *(f"{name}-data" for name in _PEM_FILES)}
+_INSECURE = "insecure-skip-tls-verify"
 _NAMED = re.compile(r"(alias|tag) .*")  # where PyYAML repeats a word of the file: a token may begin with * or !
 
 
@@ -42,15 +48,42 @@ class Kubeconfig:
         found: Object | None = self.user.get("exec")
         return found
 
-    def document(self, granted: Object) -> Object:
-        """A kubeconfig for the library: nothing in it but this cluster and this user, with what a plugin granted."""
-        user = {key: value for key, value in self.user.items() if key not in {"exec", "tokenFile"}} | granted
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the API server may be anybody."""
+        return bool(self.cluster.get(_INSECURE))
+
+    @property
+    def document(self) -> Object:
+        """A kubeconfig for the library: nothing in it but this cluster and this user, and no certificate or key."""
+        user, cluster = (
+            {key: value for key, value in part.items() if key not in _NOT_FOR_THE_LIBRARY}
+            for part in (self.user, self.cluster)
+        )
         return {
             "current-context": "only",
             "contexts": [{"name": "only", "context": {"cluster": "only", "user": _NO_USER}}],
-            "clusters": [{"name": "only", "cluster": self.cluster}],
+            "clusters": [{"name": "only", "cluster": cluster}],
             "users": [{"name": _NO_USER, "user": user}],
         }
+
+    def content(self, name: str) -> bytes:
+        """A certificate or key, be it in the kubeconfig or in a file that it names; empty where there is none."""
+        part = self.cluster if name == _AUTHORITY else self.user
+        if data := part.get(f"{name}-data"):
+            try:
+                return base64.b64decode("".join(data.split()), validate=True)
+            except (AttributeError, ValueError) as error:
+                raise ConfigException(f"{name}-data is no base64") from error
+        if not (path := part.get(name)):
+            return b""
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise ConfigException(f"{name} {path}: {error.strerror}") from error
+        if not content:  # it must not mean that the system's authorities will do
+            raise ConfigException(f"{name} {path} is empty")
+        return content
 
 
 def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:
@@ -69,17 +102,28 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
     document = parsed(path.read_text("utf-8"))
     if not isinstance(document, dict):
         raise ConfigException("it holds no clusters, users and contexts")
+    folder = Path(os.path.abspath(path.parent))  # noqa: PTH100  links in it stay as they are
     name = document.get("current-context")
     context = _named(document, "contexts", "context", name)
-    cluster = _absolute(_named(document, "clusters", "cluster", context.get("cluster")), path.parent)
+    cluster = _absolute(_named(document, "clusters", "cluster", context.get("cluster")), folder)
+    check_verification(cluster)
     # client-go: a context without a user is somebody anonymous
     user = _named(document, "users", "user", context["user"]) if context.get("user") else {}
-    user = _absolute(user, path.parent)
-    cluster["server"] = _server(cluster, user)
+    user = _absolute(user, folder)
+    cluster["server"] = server_of(cluster, user)
     files = (path, *(Path(part[key]) for part in (cluster, user) for key in _FILES if part.get(key)))
     if user.get("tokenFile"):
         user |= {"token": read_token(Path(user["tokenFile"]))}
-    return Kubeconfig(path.parent, cluster, user, files)
+    return Kubeconfig(folder, cluster, user, files)
+
+
+def check_verification(cluster: Object) -> None:
+    """Refuse, as client-go does, a cluster that names an authority and says that nothing is to be verified."""
+    insecure = cluster.get(_INSECURE)
+    if not isinstance(insecure, bool | None):
+        raise ConfigException(f"{_INSECURE} must be true or false")
+    if insecure and any(cluster.get(name) for name in (_AUTHORITY, f"{_AUTHORITY}-data")):
+        raise ConfigException("specifying a root certificates file with the insecure flag is not allowed")
 
 
 def parsed(text: str) -> Any:
@@ -90,6 +134,8 @@ def parsed(text: str) -> Any:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigException(where + _NAMED.sub(r"\1", error.problem or "no YAML")) from None
+    except RecursionError:
+        raise ConfigException("no YAML: the recursion is too deep") from None
     except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:  # a tag that its value does not fit
         raise ConfigException(f"no YAML: {type(error).__name__}") from None
 
@@ -114,10 +160,10 @@ def _named(document: Object, plural: str, singular: str, name: Any) -> Object:
     raise ConfigException(f'{singular} "{name}" is not among its {plural}')
 
 
-def _server(cluster: Object, user: Object) -> str:
+def server_of(cluster: Object, user: Object) -> str:
     """The URL of the API server; a host alone is one of https where there is a word about TLS, as in client-go."""
-    given = str(cluster.get("server") or "")
-    if not given:
+    given = cluster.get("server")
+    if not given or not isinstance(given, str):
         raise ConfigException("its cluster has no server")
     about_tls = ("certificate-authority", "insecure-skip-tls-verify", "client-certificate")
     scheme = "https" if any(key.startswith(about_tls) for key in (*cluster, *user)) else "http"

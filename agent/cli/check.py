@@ -5,6 +5,7 @@ from pathlib import Path
 from agent.adapters.host import LinuxHost
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
+from agent.ports import StartError
 
 
 async def check_here(config: Config) -> None:
@@ -19,4 +20,7 @@ async def check_here(config: Config) -> None:
 def _credentials(config: Config) -> str:
     """The file that the daemon would begin with."""
     bootstrap = config.certificates.bootstrap_kubeconfig
-    return bootstrap if bootstrap and not Path(config.kubeconfig).exists() else config.kubeconfig
+    try:
+        return bootstrap if bootstrap and not Path(config.kubeconfig).exists() else config.kubeconfig
+    except OSError as error:
+        raise StartError(f"cannot read --kubeconfig {config.kubeconfig}: {error.strerror}") from error

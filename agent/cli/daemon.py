@@ -23,6 +23,8 @@ COMMANDS = frozenset({"completion", "config", "demo", "healthcheck", "install", 
 
 def main() -> None:
     """The command `fake-kubelet`: exit code 0 after a signal, 1 for what a person must fix."""
+    # Whoever set it would have every library that makes a TLS context write the keys of our connections there.
+    os.environ.pop("SSLKEYLOGFILE", None)
     klog.set_up(0)
     _obey_even_as_first_process()
     try:

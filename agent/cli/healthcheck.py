@@ -1,11 +1,14 @@
 """`fake-kubelet healthcheck`: how the daemon on this machine is, for those who have no curl."""
 
+import asyncio
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 
 import httpx
 
+from agent.adapters.client_tls import client_context
+from agent.adapters.fetch import fetch
 from agent.adapters.settings.effective import from_flags
 
 _SECONDS = 5.0
@@ -19,14 +22,19 @@ def healthcheck(flags: Mapping[str, Any]) -> tuple[bool, str]:
         return False, "healthz is switched off by --healthz-port=0"
     url = f"http://{_reachable(address)}:{port}/healthz"
     try:
-        answer = httpx.get(url, timeout=_SECONDS, trust_env=False)
-    except httpx.TimeoutException:
+        # Not with a default transport: that would load the system's CAs.
+        transport = httpx.AsyncHTTPTransport(verify=client_context(verify=False))
+        answer = asyncio.run(fetch(url, transport, seconds=_SECONDS))
+    except (TimeoutError, httpx.TimeoutException):
         return False, f"{url} does not answer within {_SECONDS:g} s"
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, OSError, ValueError) as error:
         return False, f"nobody answers at {url}: {error}"
-    if answer.status_code == httpx.codes.OK:
-        return True, answer.text
-    return False, _reasons(answer.text) or f"{url} answers {answer.status_code}"
+    text = "".join(
+        letter for letter in answer.text if letter.isprintable() or letter == "\n"
+    )  # anybody may listen there
+    if answer.status == httpx.codes.OK:
+        return True, text
+    return False, _reasons(text) or f"{url} answers {answer.status}"
 
 
 def _reachable(address: str) -> str:

@@ -1,7 +1,6 @@
 """`fake-kubelet join`: kubeadm's words, then the daemon in our place."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from agent import klog
+from agent.adapters.interpreter import python_module
 from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse
@@ -74,7 +74,7 @@ class Places:
     def of(cls, settings: Effective, *, folder: Path | None = None) -> "Places":
         """As the settings say, else in the folder; without one, kubeadm's places for root, and our own for others."""
         flags, as_kubeadm = settings.flags, folder is None and os.geteuid() == 0
-        folder = folder or (Path("/etc/kubernetes") if as_kubeadm else Path.home() / ".fake-kubelet")
+        folder = folder or (Path("/etc/kubernetes") if as_kubeadm else _home() / ".fake-kubelet")
         pki = FLAGS["cert-dir"].default if as_kubeadm else folder / "pki"
         authority = settings.kubelet["authentication"]["x509"]["clientCAFile"] if CLIENT_CA in settings.origins else ""
         return cls(
@@ -113,7 +113,8 @@ def join(arguments: Sequence[str]) -> None:
     klog.set_up(settings.kubelet["logging"]["verbosity"], log_format=settings.kubelet["logging"]["format"])
     asyncio.run(become_member(wish, places, node_name=name))
     # The daemon has neither httpx in its memory nor the token in its command line.
-    os.execv(sys.executable, [sys.executable, "-m", "agent", *daemon_flags(daemon, places, settings)])  # noqa: S606
+    argv = python_module("agent", *daemon_flags(daemon, places, settings))
+    os.execv(argv[0], argv)  # noqa: S606
 
 
 def split(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> tuple[list[str], list[str]]:
@@ -170,6 +171,13 @@ def daemon_flags(daemon: Sequence[str], places: Places, settings: Effective) -> 
     added = [*daemon, *(f"--{name}={path}" for name, path in paths.items() if name not in settings.flags)]
     told = {**_KUBEADM, CLIENT_CA: f"--client-ca-file={places.authority}"}
     return [*added, *(flag for field, flag in told.items() if field not in settings.origins)]
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a user whom the system does not know, and no HOME
+        raise ConfigError("there is no home directory to keep credentials in; HOME can name one") from error
 
 
 def _endpoint(text: str) -> str:

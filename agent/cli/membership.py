@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from agent.adapters.certificates.admission import is_still_valid, kubeconfig_document
+from agent.adapters.certificates.admission import bootstrap_document, is_still_valid
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.clock import SystemClock
 from agent.adapters.discovery import Cluster, Discovery
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 async def become_member(wish: "Wish", places: "Places", *, node_name: str) -> None:
     """Write bootstrap credentials for a cluster that proved to be the right one, unless we are a member already."""
-    if await is_still_valid(places.kubeconfig, datetime.now(UTC), node_name=node_name):
-        log.info("This machine has joined already", {"kubeconfig": str(places.kubeconfig)})
-        return
     try:
+        if await is_still_valid(places.kubeconfig, datetime.now(UTC), node_name=node_name):
+            log.info("This machine has joined already", {"kubeconfig": str(places.kubeconfig)})
+            return
         cluster = await _discovered(wish)
         _write(cluster, wish, places)
     except StartError as error:
@@ -57,4 +57,4 @@ def _write(cluster: Cluster, wish: "Wish", places: "Places") -> None:
     if cluster.authority_pem:
         known["certificate-authority-data"] = base64.b64encode(cluster.authority_pem.encode()).decode()
         write_whole(places.authority, cluster.authority_pem, mode=0o644)
-    write_whole(places.bootstrap, yaml.safe_dump(kubeconfig_document(known, user)))
+    write_whole(places.bootstrap, yaml.safe_dump(bootstrap_document(known, user)))

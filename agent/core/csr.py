@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
+from itertools import islice
 
 from agent.core.model import Object
 from agent.core.x509 import Certificate, read_certificates
@@ -13,6 +15,12 @@ from agent.core.x509 import Certificate, read_certificates
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
 _GROUP = "system:nodes"
+_IP_KINDS, _DNS_KINDS = {"InternalIP", "ExternalIP"}, {"InternalDNS", "ExternalDNS"}
+_DNS_NAME = re.compile(r"[A-Za-z0-9*_.-]{1,253}")  # a certificate has room for nothing else
+_LONGEST_IP = 64
+_MOST_ADDRESSES = 1000  # with more, no API server would store the request
+_LONGEST_CHAIN = 2**18
+_MOST_WORDS = 500
 
 
 class Refused(ValueError):
@@ -36,13 +44,17 @@ def client_template(node_name: str) -> Template:
 
 
 def serving_template(node_name: str, addresses: Iterable[Object]) -> Template | None:
-    """What a node shows to its callers; None while it has no IP address, as kubelet waits for one."""
+    """What a node shows to its callers; None while it has no IP address, as kubelet waits for one.
+
+    Anybody who may write the Node's status writes its addresses: what no certificate can have is left out.
+    """
     dns_names, ips = set(), set()
-    for address in addresses:
-        kind, text = address["type"], address["address"]
-        if kind in {"InternalIP", "ExternalIP"} or (kind == "Hostname" and _is_ip(text)):
-            ips.add(str(ip_address(text)))
-        elif text:
+    for address in islice(addresses, _MOST_ADDRESSES):  # kubelet v1.36: addressesToHostnamesAndIPs
+        kind, text = address.get("type"), address.get("address", "")
+        ip = _ip(text) if kind in _IP_KINDS or kind == "Hostname" else ""
+        if ip:
+            ips.add(ip)
+        elif (kind in _DNS_KINDS or kind == "Hostname") and _DNS_NAME.fullmatch(text):
             dns_names.add(text)
     if not ips:
         return None
@@ -91,22 +103,34 @@ def issued(request: Object, uid: str) -> str | None:
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     for kind, words in (("Denied", "is denied"), ("Failed", "failed")):
         if kind in conditions:
-            reason, message = (conditions[kind].get(key, "") for key in ("reason", "message"))
+            reason, message = (conditions[kind].get(key, "")[:_MOST_WORDS] for key in ("reason", "message"))
             raise Refused(f"certificate signing request {words}, reason: {reason}, message: {message}")
     if "Approved" in conditions and status.get("certificate"):
-        return base64.b64decode(status["certificate"]).decode("ascii")
+        return _decoded(status["certificate"])
     return None
 
 
-def overdue(request: Object, now: datetime) -> str:
-    """Why the certificate that came of an old request is of no use; empty while there is none, or if it is good."""
-    encoded = (request.get("status") or {}).get("certificate")
-    if not encoded:
-        return ""
+def mismatch(pem: str, template: Template, public_key: bytes) -> str:
+    """Why a certificate that came is not the one that was asked for; empty if it is."""
+    if len(pem) > _LONGEST_CHAIN:
+        return f"the signed certificate has {len(pem)} letters, and {_LONGEST_CHAIN} are enough"
     try:
-        chain = read_certificates(base64.b64decode(encoded).decode("ascii"))
+        leaf = read_certificates(pem)[0]
     except ValueError as error:
         return f"error parsing signed certificate for CSR: {error}"
+    if leaf.public_key != public_key:
+        return "the signed certificate is for another key"
+    if not satisfies(leaf, template):
+        return f"the signed certificate, for {leaf.common_name[:_MOST_WORDS]!r}, lacks some of what was asked for"
+    return ""
+
+
+def overdue(request: Object, now: datetime) -> str:
+    """Why the certificate that came of an old request is too old; empty if it is not, there is none, or it is none."""
+    try:
+        chain = read_certificates(_decoded((request.get("status") or {}).get("certificate") or ""))
+    except ValueError:
+        return ""  # whoever takes it will say so
     over = [certificate.not_after for certificate in chain if certificate.is_over(now)]
     return f"one of the certificates for the CSR has expired: {over[0]}" if over else ""
 
@@ -137,9 +161,28 @@ def _unpadded(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-def _is_ip(text: str) -> bool:
+def decoded_request(request: Object) -> str:
+    """The PEM of a request that was found."""
+    return _decoded(request["spec"]["request"])
+
+
+def _decoded(encoded: str) -> str:
+    """PEM in base64; what is no base64 stays as it is, and is no PEM either."""
     try:
-        ip_address(text)
+        return base64.b64decode("".join(encoded.split()), validate=True).decode("ascii", "replace")
     except ValueError:
-        return False
-    return True
+        return encoded
+
+
+def _ip(text: str) -> str:
+    """An IP address as Go's ParseIPSloppy reads and writes it; empty if it is none, or has a zone."""
+    if len(text) > _LONGEST_IP or "%" in text:
+        return ""
+    if ":" not in text:
+        text = ".".join(part.lstrip("0") or part[:1] for part in text.split("."))
+    try:
+        ip = ip_address(text)
+    except ValueError:
+        return ""
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped or ip)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
+from agent.adapters.interpreter import python_module
 from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
@@ -96,10 +97,7 @@ async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
     """The daemon as anybody would start it, in a process of its own."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "agent",
-            *flags,
+            *python_module("agent", *flags),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,14 +1,32 @@
 """One certificate from the cluster: ask, wait until somebody approves, take it."""
 
-import base64
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
-from agent.core.csr import Refused, Template, issued, overdue, signing_request, usages
+from agent.core.csr import (
+    Refused,
+    Template,
+    decoded_request,
+    issued,
+    mismatch,
+    overdue,
+    signing_request,
+    usages,
+)
 from agent.core.model import Object
 from agent.klog import V2
-from agent.ports import AlreadyExists, Clock, Expired, KeyMaker, NotSigned, PreparedRequest, SigningApi, Unavailable
+from agent.ports import (
+    AlreadyExists,
+    Clock,
+    Expired,
+    KeyMaker,
+    NotSigned,
+    PreparedRequest,
+    SigningApi,
+    Unavailable,
+    Unusable,
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +57,8 @@ class Signing:
         log.log(V2, "Waiting for certificate to be issued", {"csr": request["metadata"]["name"]})
         while (left := deadline_seconds - self._clock.monotonic()) > 0 and still_wanted():
             pem = _pem(request, request) or await self._watched(api, request, min(left, _WATCH_SECONDS))
+            if pem and (fault := mismatch(pem, template, prepared.public_key)):
+                raise Unusable(fault)
             if pem:
                 return pem
             request = await self._again(api, request)
@@ -63,7 +83,7 @@ class Signing:
         fault = ""
         if found["spec"].get("signerName") != template.signer:
             fault = f'csr signerNames differ: new "{found["spec"].get("signerName")}", orig: "{template.signer}"'
-        stored = base64.b64decode(found["spec"]["request"]).decode(errors="replace")
+        stored = decoded_request(found)
         fault = fault or await self._keys.fault(stored, prepared.key_pem, template) or overdue(found, self._clock.now())
         if fault:
             raise NotSigned(f"retrieved csr is not compatible: {fault}")
@@ -83,7 +103,7 @@ class Signing:
                         return pem
         except (Unavailable, Expired) as error:
             log.log(V2, "Unable to watch the certificate signing request", {"err": error})
-            await self._clock.sleep(_PAUSE_SECONDS)
+        await self._clock.sleep(_PAUSE_SECONDS)  # also where a server ends each watch at once
         return None
 
     async def _again(self, api: SigningApi, request: Object) -> Object:

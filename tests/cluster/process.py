@@ -14,9 +14,17 @@ class StartFailed(Exception):
 class Process:
     """One child in a session of its own, so that Ctrl-C reaches it only through us."""
 
-    def __init__(self, name: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self.name, self.log = name, log
-        self._argv, self._env = list(argv), env
+        self._argv, self._env, self._cwd = list(argv), env, cwd
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -41,6 +49,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 env=None if self._env is None else os.environ | self._env,
                 start_new_session=True,
+                cwd=self._cwd,
             )
 
     def stop(self, within: float = 10.0) -> int | None:

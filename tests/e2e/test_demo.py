@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.hostile import HostileDirectory
 from tests.cluster.waiting import eventually
 
 COMMAND = [sys.executable, "-m", "agent", "demo"]
@@ -35,6 +36,14 @@ def test_it_shows_a_ready_node_and_ends_by_itself_with_exit_code_0():
     assert re.search(r"MemoryPressure +False +memory.available [\d.]+Gi \(pressure below 100Mi\)", shown.stdout)
     assert re.search(r"lease +renewed \d+\.\ds ago", shown.stdout)
     assert "event Normal NodeReady" in shown.stdout
+
+
+def test_it_runs_no_code_of_the_directory_that_it_is_started_in(tmp_path):
+    hostile = HostileDirectory(tmp_path)
+    argv = [str(Path(sys.executable).with_name("fake-kubelet")), "demo", "--for", "12s"]
+    shown = subprocess.run(argv, cwd=hostile.folder, capture_output=True, text=True, check=False, timeout=60)
+    assert hostile.sprung == []
+    assert shown.returncode == 0, shown.stderr
 
 
 def test_pressure_can_be_seen():

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
+from agent.adapters.certificates.admission import bootstrap_document
 from agent.core.x509 import read_certificates
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
-from tests.join.machine import make_token
+from tests.join.machine import UNAPPROVED_TOKEN, make_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
 
@@ -49,11 +51,38 @@ def test_one_command_with_a_token_and_a_hash_makes_a_ready_node(machine):
     process = by_token(machine)
     machine.wait_until_ready()
     assert machine.refusals() == []
-    assert stat.S_IMODE(machine.bootstrap.stat().st_mode) == 0o600
     assert (machine.folder / "ca.crt").read_text() == machine.plane.ca_file.read_text()
     command_line = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
     assert "--rotate-certificates=true" in command_line
     assert SECRET not in " ".join(command_line)  # the daemon has taken the place of the command
+
+
+def test_the_token_is_on_the_disk_no_longer_than_it_is_needed(unapproved_machine):
+    machine = unapproved_machine
+    by_token(machine, more=["--tls-bootstrap-token", UNAPPROVED_TOKEN])
+    (request,) = eventually(machine.signing_requests, within=20)
+    assert stat.S_IMODE(machine.bootstrap.stat().st_mode) == 0o600
+    machine.plane.kubectl("certificate", "approve", request["metadata"]["name"])
+    machine.wait_until_ready()
+    eventually(lambda: not machine.bootstrap.exists())  # as kubeadm
+
+
+@pytest.mark.parametrize("rotate", ["true", "false"])
+def test_a_bootstrap_kubeconfig_that_join_did_not_write_stays(machine, rotate):
+    machine.start(f"--rotate-certificates={rotate}")
+    machine.wait_until_ready()
+    assert machine.bootstrap.exists()
+
+
+@pytest.mark.parametrize("rotate", ["true", "false"])
+def test_a_bootstrap_kubeconfig_that_a_crash_left_is_removed_by_the_next_start(machine, rotate):
+    by_token(machine, more=[f"--rotate-certificates={rotate}"])
+    machine.wait_until_ready()
+    eventually(lambda: not machine.bootstrap.exists())
+    machine.processes[0].stop()
+    machine.bootstrap.write_text(yaml.safe_dump(bootstrap_document({"server": machine.plane.url}, {"token": "t"})))
+    machine.start(f"--rotate-certificates={rotate}")
+    eventually(lambda: not machine.bootstrap.exists())
 
 
 def test_the_same_command_again_needs_no_token_that_is_still_good(machine):

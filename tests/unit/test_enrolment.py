@@ -110,3 +110,12 @@ async def test_where_but_the_kubeconfig_is_missing_no_child_waits_for_the_next_r
     found = await enrolled(pair, path, keys=Smith(child), **settings)
     assert found.first == ()
     assert child.returncode is not None
+
+
+async def test_an_embedded_certificate_that_is_none_is_told(pair, tmp_path):
+    data = base64.b64encode(b"nonsense").decode()
+    path = kubeconfig(tmp_path, {"client-certificate-data": data, "client-key-data": data})
+    text = (tmp_path / "kubelet.conf").read_text()
+    (tmp_path / "kubelet.conf").write_text(text.replace("https://", "http://"))
+    with pytest.raises(StartError, match="does not load: there is no certificate in it"):
+        await enrolled(pair, path, rotate_client=True, directory=str(tmp_path / "pki"))

@@ -1,7 +1,6 @@
 """The kubeconfigs around a client certificate: whether one is still good, and the one that is written."""
 
 import asyncio
-import base64
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +11,7 @@ import yaml
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
+from agent.adapters.kubeconfig import Kubeconfig, parsed, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.csr import is_of_another_node
 from agent.core.model import Object
@@ -22,6 +21,7 @@ from agent.ports import KeyPair, StartError
 log = logging.getLogger(__name__)
 
 _KEPT_KEY = "kubelet-client.key.tmp"
+_OF_JOIN: Object = {"name": "fake-kubelet.dev/join", "extension": {"removeAfterBootstrap": True}}
 _SAME_CLUSTER = ("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
 _BEYOND_KUBELET = ("tls-server-name", "proxy-url")  # it forgets these, and its node cannot connect then
 
@@ -31,8 +31,11 @@ async def is_still_valid(kubeconfig: Path, now: datetime, *, node_name: str) -> 
 
     Better than kubelet, the certificate of another node is none for us: with it we would be refused for ever.
     """
-    if not await asyncio.to_thread(kubeconfig.exists):
-        return False
+    try:
+        if not await asyncio.to_thread(kubeconfig.exists):
+            return False
+    except OSError as error:
+        raise StartError(f"error reading existing bootstrap kubeconfig {kubeconfig}: {error.strerror}") from error
     where = f"existing bootstrap client config read from {kubeconfig}"
     try:
         await load_credentials(str(kubeconfig))
@@ -58,9 +61,12 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:
     """The client certificate and key of a kubeconfig; None if its user has none."""
-    user = _read(kubeconfig).user
-    certificate, key = (_text(user, name) for name in ("client-certificate", "client-key"))
-    return KeyPair(certificate, key) if certificate and key else None
+    config = _read(kubeconfig)
+    try:
+        pems = [config.content(name).decode("ascii", "replace") for name in ("client-certificate", "client-key")]
+    except ConfigException as error:
+        raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
+    return KeyPair(*pems) if all(pems) else None
 
 
 def client_files(kubeconfig: Path) -> tuple[Path, Path] | None:
@@ -92,6 +98,22 @@ def kubeconfig_document(cluster: Object, user: Object) -> Object:
     }
 
 
+def bootstrap_document(cluster: Object, user: Object) -> Object:
+    """A bootstrap kubeconfig that is removed as soon as it has served: that of `join`, as kubeadm removes its own."""
+    return kubeconfig_document(cluster, user) | {"extensions": [_OF_JOIN]}
+
+
+def remove_after_join(bootstrap: Path) -> None:
+    """Remove the bootstrap kubeconfig if `join` wrote it; one that a person wrote stays, as a kubelet leaves it."""
+    try:
+        document = parsed(bootstrap.read_text("utf-8")) if bootstrap.is_file() else None
+        if isinstance(document, dict) and _OF_JOIN in (document.get("extensions") or ()):
+            bootstrap.unlink()
+            log.info("Removed the bootstrap kubeconfig, its token has served", {"path": str(bootstrap)})
+    except (ConfigException, OSError, TypeError, ValueError) as error:
+        log.warning("Unable to remove the bootstrap kubeconfig", {"path": str(bootstrap), "err": error})
+
+
 class AdmissionFiles:
     """What a bootstrap leaves behind while it is under way, and when it is done."""
 
@@ -117,16 +139,11 @@ class AdmissionFiles:
     def _finish(self) -> None:
         self._kept.unlink(missing_ok=True)
         write_kubeconfig(self._kubeconfig, bootstrap=self._bootstrap, pem=self._store.path)
+        remove_after_join(self._bootstrap)
 
 
 def _read(kubeconfig: Path) -> Kubeconfig:
     try:
         return read_kubeconfig(kubeconfig)
-    except (ConfigException, OSError) as error:
+    except (ConfigException, OSError, AttributeError, TypeError, ValueError) as error:
         raise StartError(f"unable to load kubeconfig {kubeconfig}: {error}") from error
-
-
-def _text(user: Object, name: str) -> str:
-    if data := user.get(f"{name}-data"):
-        return base64.b64decode(data).decode("ascii", errors="replace")
-    return Path(user[name]).read_text() if user.get(name) else ""

@@ -1,13 +1,10 @@
 """The certificate that a node serves with: from files, made by itself, or signed by the cluster; it may change."""
 
 import asyncio
-import atexit
 import hashlib
 import logging
 import os
-import shutil
 import ssl
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -104,16 +101,18 @@ class ServingCertificate:
             log.error("invalid certificate and key pair from file", {"err": fault, "certFile": str(self._certificate)})
 
 
-def own_folder(wanted: Path) -> Path:
-    """Where a node that makes its certificate itself can keep it; not for long where it may not write."""
-    nearest = next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
-    if os.access(wanted / "kubelet.key", os.R_OK) or os.access(nearest, os.W_OK | os.X_OK):
-        return wanted
-    folder = Path(tempfile.mkdtemp(prefix="fake-kubelet-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    told = {"wanted": str(wanted), "folder": str(folder)}
-    log.warning("Unable to write to --cert-dir, the serving certificate is a new one at each start", told)
-    return folder
+def can_keep(folder: Path) -> bool:
+    """Whether a pair that a node makes for itself is in a folder already, or can be written there."""
+    nearest = next(place for place in (folder, *folder.parents) if os.path.isdir(place))  # noqa: PTH112  never raises
+    return os.access(folder / "kubelet.key", os.R_OK) or os.access(nearest, os.W_OK | os.X_OK)
+
+
+async def write_to_memory(certificate: Path, key: Path, *, host: str, smith: Smith) -> None:
+    """Make a pair that lasts as long as this process, in files of `memory_file`: its key is on no disk."""
+    pair = await smith.self_signed(host)
+    for path, text in ((key, pair.key_pem), (certificate, pair.certificate_pem)):
+        await asyncio.to_thread(path.write_text, text)
+    log.info("Using self-signed cert, a new one at each start")
 
 
 async def ensure_self_signed(certificate: Path, key: Path, *, host: str, smith: Smith) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import subprocess
-import sys
 from typing import Any
 
 from agent.adapters.certificates.early import CHILD
+from agent.adapters.interpreter import python_module
 from agent.core.csr import Template
 from agent.ports import KeyPair, NotSigned, PreparedRequest
 
@@ -76,8 +76,7 @@ async def _made(order: dict[str, Any], early: Child | None = None) -> dict[str, 
 
 async def _said(order: bytes) -> bytes:
     pipe = asyncio.subprocess.PIPE
-    argv = (sys.executable, "-m", CHILD)
-    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(*python_module(CHILD), stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         answer, complaint = await process.communicate(order)
     finally:

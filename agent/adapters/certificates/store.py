@@ -29,8 +29,13 @@ class PemStore:
         return self._folder / f"{self._prefix}-current.pem"
 
     async def current(self) -> Certificate | None:
-        """The pair in use, expired or not; None if there is none that loads."""
-        return await asyncio.to_thread(self._current)
+        """The pair in use, expired or not; None if there is none that loads, a StartError if nobody lets us look."""
+        try:
+            return await asyncio.to_thread(self._current)
+        except OSError as error:
+            raise StartError(
+                f"unable to read the certificates in {self._folder}: {error.strerror}; --cert-dir names another place"
+            ) from error
 
     async def update(self, certificate_pem: str, key_pem: str) -> Certificate:
         """Make a pair the current one."""
@@ -78,7 +83,7 @@ class PemStore:
     def _update(self, certificate_pem: str, key_pem: str) -> Certificate:
         certificates = read_certificates(certificate_pem)
         if self.path.exists() and not self.path.is_symlink():
-            raise StartError(f'expected "{self.path}" to be a symlink but it is a file')
+            raise NotSigned(f'expected "{self.path}" to be a symlink but it is a file')
         dated = self._folder / f"{self._prefix}-{datetime.now().astimezone():%Y-%m-%d-%H-%M-%S}.pem"
         draft = self._folder / f".{self._prefix}.draft"
         write_whole(dated, certificate_pem.strip() + "\n" + key_pem, draft=draft, check=_check)

@@ -1,6 +1,9 @@
 import base64
 import json
+import os
+import ssl
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -122,14 +125,93 @@ async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(tmp_path):
         await load_credentials(path)
 
 
-async def test_embedded_keys_leave_no_files_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
-    user = {"client-certificate-data": embedded("no certificate"), "client-key-data": embedded("s3cret key")}
-    for _ in range(2):
-        with pytest.raises(StartError, match="does not load"):
-            await load_credentials(written(tmp_path, users=[{"name": "u", "user": user}]))
-    assert list((tmp_path / "tmp").iterdir()) == []
+async def test_embedded_keys_are_never_on_a_disk(tmp_path, monkeypatch):
+    pair = await Smith().self_signed("n1")
+    data = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
+    cluster = {"server": "https://127.0.0.1:6443", "certificate-authority-data": embedded(made())}
+    path = written(
+        tmp_path,
+        clusters=[{"name": "c", "cluster": cluster}],
+        users=[{"name": "u", "user": {key: embedded(text) for key, text in data.items()}}],
+    )
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))  # where no file can be
+    before = memory_files()
+    credentials = await load_credentials(path)
+    assert credentials.tls.cert_store_stats()["x509"] == 1
+    assert memory_files() == before
+
+
+def memory_files():
+    targets = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    return [target for target in targets if "fake-kubelet" in target]
+
+
+BOTH = "specifying a root certificates file with the insecure flag is not allowed"
+
+
+@pytest.mark.parametrize("place", ["certificate-authority", "certificate-authority-data"])
+async def test_an_authority_and_no_verification_are_refused_in_client_gos_words(tmp_path, place):
+    (tmp_path / "ca.crt").write_text(made())
+    authority = {"certificate-authority": "ca.crt", "certificate-authority-data": embedded(made())}[place]
+    for server in ("https://127.0.0.1:6443", "http://127.0.0.1:6443", "127.0.0.1:6443"):
+        cluster = {"server": server, place: authority, "insecure-skip-tls-verify": True}
+        path = written(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
+        with pytest.raises(StartError, match=f"^invalid --kubeconfig {path}: {BOTH}$"):
+            await load_credentials(path)
+
+
+@pytest.mark.parametrize("value", ["false", "true", 1, [], {}, [False]], ids=repr)
+async def test_whether_to_verify_is_a_boolean(tmp_path, value):
+    cluster = {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": value}
+    with pytest.raises(StartError, match="insecure-skip-tls-verify must be true or false"):
+        await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+
+
+async def test_no_verification_is_warned_of_once(tmp_path, caplog):
+    cluster = {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": True}
+    path = written(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
+    for _ in range(3):
+        credentials = await load_credentials(path)
+    assert credentials.tls.verify_mode == ssl.CERT_NONE
+    assert [record.levelname for record in caplog.records if "insecure-skip-tls-verify" in record.msg] == ["WARNING"]
+
+
+@pytest.mark.parametrize("verified", [True, False, None])
+async def test_who_answers_is_verified_unless_the_flag_says_no(tmp_path, verified):
+    flag = {} if verified is None else {"insecure-skip-tls-verify": not verified}
+    cluster = {"server": "https://127.0.0.1:6443", **flag}
+    credentials = await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+    assert (credentials.tls.verify_mode == ssl.CERT_REQUIRED) is (verified is not False)
+    assert credentials.tls.check_hostname is (verified is not False)
+
+
+async def test_the_keys_of_connections_are_written_to_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
+    credentials = await load_credentials(written(tmp_path))
+    assert credentials.tls.keylog_filename is None
+    assert not (tmp_path / "keys").exists()
+
+
+@pytest.mark.parametrize("data", ["!", "AAA", "\u00e9", 7, ["x"]], ids=repr)
+@pytest.mark.parametrize("server", ["https", "http"])
+async def test_data_that_is_no_base64_is_named(tmp_path, data, server):
+    cluster = {"server": f"{server}://127.0.0.1:6443", "certificate-authority-data": data}
+    with pytest.raises(StartError, match="certificate-authority-data is no base64"):
+        await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+
+
+@pytest.mark.parametrize("content", ["", "\n"], ids=repr)
+async def test_an_authority_without_a_certificate_does_not_mean_the_systems(tmp_path, content):
+    (tmp_path / "ca.crt").write_text(content)
+    cluster = {"server": "https://127.0.0.1:6443", "certificate-authority": "ca.crt"}
+    with pytest.raises(StartError, match=r"ca\.crt is empty|certificate-authority does not load"):
+        await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+
+
+async def test_nested_beyond_sense_is_named(tmp_path):
+    (tmp_path / "kubeconfig").write_text("[" * 100_000)
+    with pytest.raises(StartError, match="no YAML: the recursion is too deep"):
+        await load_credentials(str(tmp_path / "kubeconfig"))
 
 
 async def test_outside_a_pod_a_kubeconfig_is_needed(monkeypatch):
@@ -235,6 +317,10 @@ async def test_an_exec_plugin_that_wants_the_cluster_gets_its_authority(tmp_path
         (f"echo '{answer(token='t', expirationTimestamp='2030-01-02T03:04:05')}'", {}, "has no time zone"),
         ("true", {"command": "/no/such/plugin", "installHint": "get it there"}, "No such file.*; get it there"),
         ("true", {"interactiveMode": "Always"}, "nobody to ask"),
+        (f"echo '{answer(token='t', expirationTimestamp='0001-01-01T00:00:00Z')}'", {}, "makes no sense"),
+        (f"echo '{answer(token='t', expirationTimestamp='9999-12-31T23:59:59-23:59')}'", {}, "makes no sense"),
+        ("head -c 100000 /dev/zero | tr '\\0' '['", {}, "no ExecCredential"),
+        ("cat /dev/zero", {}, "answered with more than 1048576 bytes"),
     ],
 )
 async def test_an_exec_plugin_that_fails_is_told(tmp_path, script, more, message):
@@ -246,3 +332,20 @@ async def test_an_exec_plugin_that_hangs_is_ended(tmp_path):
     hanging = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": [60]}
     with pytest.raises(ConfigException, match=r"did not answer within 0\.1s"):
         await ask_plugin(hanging, cluster={}, folder=tmp_path, deadline_seconds=0.1)
+
+
+async def test_an_exec_plugin_is_not_looked_for_in_the_working_directory(tmp_path, monkeypatch):
+    config = plugin(tmp_path, f"echo '{answer(token='t')}'", command="plugin")
+    monkeypatch.chdir(tmp_path)
+    for path in ("", ".", f":{os.environ['PATH']}"):
+        monkeypatch.setenv("PATH", path)
+        with pytest.raises(StartError, match='"plugin": cannot run executable found relative to current directory'):
+            await load_credentials(config)
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}:{os.defpath}")
+    assert bearer(await load_credentials(config)) == "Bearer t"
+
+
+async def test_an_exec_plugin_beside_a_kubeconfig_without_a_folder_is_that_one(tmp_path, monkeypatch):
+    plugin(tmp_path, f"echo '{answer(token='t')}'")
+    monkeypatch.chdir(tmp_path)
+    assert bearer(await load_credentials("kubeconfig")) == "Bearer t"

@@ -120,3 +120,17 @@ async def test_a_server_that_knows_nobody_does_not_make_us_read_all_the_time(rot
                 await asyncio.sleep(0)
             await rotating.pass_time(1)
     assert 1 <= len(reads) <= 10
+
+
+async def test_an_authority_and_no_verification_keep_what_is_in_use_and_are_said_once(rotating, caplog):
+    loop = await rotating.loop()
+    config = json.loads(rotating.path.read_text())
+    config["clusters"][0]["cluster"] |= {"certificate-authority-data": "QQ==", "insecure-skip-tls-verify": True}
+    async with running(loop):
+        rotating.path.write_text(json.dumps(config))
+        await rotating.pass_time(30)
+    assert rotating.lanes.tokens == []
+    told = [record.args["err"] for record in caplog.records if record.msg.startswith("Unable to reload credentials")]
+    assert [str(error).rpartition(": ")[2] for error in told] == [
+        "specifying a root certificates file with the insecure flag is not allowed"
+    ]

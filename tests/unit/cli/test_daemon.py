@@ -1,5 +1,6 @@
 """The daemon's own line, which costs no more than the daemon needs."""
 
+import os
 import subprocess
 import sys
 
@@ -22,3 +23,26 @@ def test_every_command_is_known_before_typer_is_loaded():
     groups = {group.name for group in cli.registered_groups}
     commands = {command.name or command.callback.__name__ for command in cli.registered_commands}
     assert groups | commands == COMMANDS
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "config check --kubeconfig={folder}/kubeconfig",
+        "healthcheck --healthz-port=1",
+        "join 127.0.0.1:1 --token=abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification "
+        "--discovery-timeout=1s",
+        "--kubeconfig={folder}/kubelet.conf --bootstrap-kubeconfig={folder}/none",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_the_keys_of_connections_are_written_to_no_file(tmp_path, command):
+    (tmp_path / "kubeconfig").write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c}}], "
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]}"
+    )
+    environment = os.environ | {"SSLKEYLOGFILE": str(tmp_path / "keys"), "HOME": str(tmp_path)}
+    argv = [sys.executable, "-m", "agent", *command.format(folder=tmp_path).split()]
+    said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert "Traceback" not in said.stderr
+    assert not (tmp_path / "keys").exists()

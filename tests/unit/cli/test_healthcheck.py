@@ -1,3 +1,4 @@
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -15,7 +16,9 @@ def daemon():
         def do_GET(self):
             self.send_response(answers["status"])
             self.end_headers()
-            self.wfile.write(answers["body"].encode())
+            for _ in range(answers.get("times", 1)):
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    self.wfile.write(answers["body"].encode())
 
         def log_message(self, *_):
             pass
@@ -37,6 +40,18 @@ def test_a_daemon_that_is_well_is_ok_wherever_it_listens(daemon, address):
 def test_one_that_is_not_is_quoted(daemon):
     daemon |= {"status": 500, "body": "[+]ping ok\n[-]lease failed: no success for 41s\nhealthz check failed\n"}
     assert healthcheck({"healthz-port": daemon["port"]}) == (False, "lease failed: no success for 41s")
+
+
+def test_what_is_not_for_a_terminal_is_not_printed(daemon):
+    daemon |= {"body": "ok\x1b[2J\x07\r"}
+    assert healthcheck({"healthz-port": daemon["port"]}) == (True, "ok[2J")
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(daemon):
+    daemon |= {"body": "x" * 2**16, "times": 100}
+    is_well, words = healthcheck({"healthz-port": daemon["port"]})
+    assert not is_well
+    assert "the answer is larger than 1048576 bytes" in words
 
 
 def test_the_port_of_a_config_file_is_asked(daemon, tmp_path):

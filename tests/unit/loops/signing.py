@@ -2,15 +2,46 @@
 
 import base64
 import itertools
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from ipaddress import ip_address
 
 from agent.core.csr import Template
 from agent.core.model import Object
 from agent.core.x509 import Certificate
 from agent.ports import NotSigned, PreparedRequest, WatchApi
 from tests.fakes import FakeClock, FakeObjects
+
+
+def certificate_pem(wish: Object) -> str:
+    """A certificate with what a request of FakeKeys wants; nobody has signed it."""
+    names = [_der(0x82, name.encode()) for name in wish["dns"]]
+    names += [_der(0x87, ip_address(text).packed) for text in wish["ips"]]
+    alternatives = _der(0x30, b"\x06\x03\x55\x1d\x11", _der(0x04, _der(0x30, *names)))
+    subject = _attribute(b"\x0a", "system:nodes"), _attribute(b"\x03", wish["name"])
+    times = [_der(0x17, time) for time in (b"260101000000Z", b"270101000000Z")]
+    fields = (
+        _der(0x02, b"\x01"),
+        _der(0x30),
+        _der(0x30),
+        _der(0x30, *times),
+        _der(0x30, *subject),
+        _der(0x30, wish["key"].encode()),
+        _der(0xA3, _der(0x30, alternatives)),
+    )
+    body = base64.b64encode(_der(0x30, _der(0x30, *fields))).decode()
+    return f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"
+
+
+def _attribute(kind: bytes, text: str) -> bytes:
+    return _der(0x31, _der(0x30, _der(0x06, b"\x55\x04" + kind), _der(0x0C, text.encode())))
+
+
+def _der(tag: int, *contents: bytes) -> bytes:
+    content = b"".join(contents)
+    return bytes([tag, 0x82]) + len(content).to_bytes(2) + content
 
 
 class FakeDesk:
@@ -21,6 +52,7 @@ class FakeDesk:
         self.requests: dict[str, FakeObjects] = {}
         self.opened = 0
         self.refusal: Exception | None = None
+        self.forge: Callable[[Object], str] = certificate_pem  # what a request is answered with
         self._numbers = itertools.count(1)
 
     @asynccontextmanager
@@ -50,7 +82,9 @@ class FakeDesk:
 
     async def sign(self, name: str) -> None:
         """Approve a request and give it its certificate, in one step."""
-        await self.decide(name, "Approved", certificate=base64.b64encode(b"pem").decode())
+        stored = await self.requests[name].get(name)
+        pem = self.forge(json.loads(base64.b64decode(stored["spec"]["request"])))
+        await self.decide(name, "Approved", certificate=base64.b64encode(pem.encode()).decode())
 
     async def decide(self, name: str, kind: str, **status: str) -> None:
         condition = {"type": kind, "reason": "R", "message": "m"}
@@ -70,7 +104,8 @@ class FakeKeys:
             raise NotSigned("unable to make a key: nonsense")
         self.made.append(template)
         key = key_pem or f"key-{len(self.made)}"
-        return PreparedRequest(key_pem=key, csr_pem=f"csr of {key}", public_key=key.encode(), is_rsa=False)
+        wish = {"name": template.common_name, "dns": template.dns_names, "ips": template.ip_addresses, "key": key}
+        return PreparedRequest(key_pem=key, csr_pem=json.dumps(wish), public_key=_der(0x30, key.encode()), is_rsa=False)
 
     async def fault(self, csr_pem: str, key_pem: str, template: Template) -> str:
         return self.fault_found

@@ -9,7 +9,7 @@ from agent.loops.bootstrap import Bootstrap
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
 from tests.unit.core.test_x509 import made
-from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore
+from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore, certificate_pem
 
 pytestmark = pytest.mark.anyio
 
@@ -142,3 +142,28 @@ async def test_one_who_may_not_ask_is_told_so_at_once(bootstrap, desk, clock):
     with pytest.raises(StartError, match="cannot create resource"):
         async with running(bootstrap):
             await settle()
+
+
+async def test_what_is_not_the_certificate_that_was_asked_for_is_asked_for_with_another_key(
+    bootstrap, desk, clock, done, files
+):
+    desk.forge = lambda wish: certificate_pem(wish | {"name": "system:node:other"})
+    async with running(bootstrap):
+        await clock.advance(25)
+        assert len(desk.names) == 3
+        assert not done.is_set()
+        desk.forge = certificate_pem
+        await clock.advance(10)
+        assert done.is_set()
+    assert files.finished
+
+
+async def test_a_request_that_was_found_may_be_nonsense(bootstrap, desk, keys, clock, done):
+    desk.approves = False
+    async with running(bootstrap):
+        await clock.advance(5)
+    found = desk.requests[desk.names[0]]
+    await found.patch(desk.names[0], {"spec": {"request": "!"}})
+    keys.fault_found = "no request at all"
+    with pytest.raises(StartError, match="retrieved csr is not compatible: no request at all"):
+        await bootstrap.run()

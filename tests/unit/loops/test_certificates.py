@@ -6,8 +6,8 @@ from agent.core.csr import client_template, serving_template
 from agent.loops.certificates import CertificateGuard, CertificateLoop
 from agent.loops.weather import Weather
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
-from tests.fakes import running
-from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore
+from tests.fakes import running, settle
+from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore, certificate_pem
 
 pytestmark = pytest.mark.anyio
 
@@ -131,6 +131,53 @@ async def test_a_denied_request_is_followed_by_another(clock, desk, store, make_
         await clock.advance(3)
         await desk.sign("csr-2")
         await clock.advance(1)
+    assert len(store.updated_at) == 1
+
+
+FORGERIES = {
+    "no certificate": lambda _: "nonsense",
+    "a broken one": lambda _: "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----",
+    "another key": lambda wish: certificate_pem(wish | {"key": "another"}),
+    "another name": lambda wish: certificate_pem(wish | {"name": "system:node:other"}),
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+async def test_what_is_not_the_certificate_that_was_asked_for_is_not_kept(clock, desk, store, make_loop, forge):
+    desk.forge = forge
+    async with running(make_loop()):
+        await clock.advance(10)
+        assert store.updated_at == []
+        desk.forge = certificate_pem
+        await clock.advance(30)
+    assert len(store.updated_at) == 1
+
+
+@pytest.mark.parametrize("encoded", ["!", "A", "\u00e9", "/w=="])
+async def test_a_certificate_that_is_no_base64_is_asked_for_again(clock, desk, store, make_loop, encoded):
+    desk.approves = False
+    async with running(make_loop()):
+        await desk.decide("csr-1", "Approved", certificate=encoded)
+        desk.approves = True
+        await clock.advance(30)
+    assert len(store.updated_at) == 1
+
+
+async def test_a_server_that_ends_each_watch_at_once_is_not_flooded(clock, desk, make_loop):
+    desk.approves = False
+    async with running(make_loop()):
+        await settle()
+        for _ in range(20):
+            desk.requests["csr-1"].cut()
+            await settle()
+    assert len(desk.requests["csr-1"].times("watch")) == 1  # no time has passed
+
+
+async def test_an_address_that_is_no_ip_does_not_end_it(clock, desk, store, make_loop):
+    addresses = [{"type": "InternalIP", "address": text} for text in ("not-an-ip", "192.0.2.1", "fe80::1%eth0")]
+    store.names = ((), ("192.0.2.1",))
+    async with running(make_loop(template=lambda: serving_template("n1", addresses))):
+        await clock.advance(60)
     assert len(store.updated_at) == 1
 
 

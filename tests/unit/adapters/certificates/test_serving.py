@@ -1,10 +1,12 @@
 import asyncio
+import os
 import ssl
 
 import pytest
 
 from agent.adapters.certificates import serving as module
-from agent.adapters.certificates.serving import ServingCertificate, ensure_self_signed, own_folder
+from agent.adapters.certificates.memory import memory_file, path_of
+from agent.adapters.certificates.serving import ServingCertificate, can_keep, ensure_self_signed, write_to_memory
 from agent.adapters.certificates.smith import Smith
 from agent.core.x509 import read_certificates
 from agent.ports import StartError
@@ -126,11 +128,20 @@ async def test_whoever_listens_is_told_of_a_new_context(serving, files, pairs):
     assert len(set(map(id, told))) == 2
 
 
-def test_a_certificate_is_kept_where_that_is_possible_and_else_for_this_start(tmp_path, monkeypatch):
-    wanted = tmp_path / "var" / "pki"
-    assert own_folder(wanted) == wanted
+def test_a_certificate_is_kept_where_that_is_possible(tmp_path, monkeypatch):
+    assert can_keep(tmp_path / "var" / "pki")
     monkeypatch.setattr(module.os, "access", lambda *_: False)
-    other = own_folder(wanted)
-    assert other != wanted
-    assert other.stat().st_mode & 0o777 == 0o700
-    other.rmdir()
+    assert not can_keep(tmp_path / "var" / "pki")
+
+
+async def test_elsewhere_it_lasts_for_this_start_and_its_key_is_on_no_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    descriptors = memory_file(), memory_file()
+    files = tuple(map(path_of, descriptors))
+    serving = ServingCertificate(*files, clock=FakeClock())
+    await write_to_memory(*files, host="n1", smith=Smith())
+    await serving.sync()
+    for descriptor in descriptors:
+        os.close(descriptor)
+    assert serving.is_ready
+    assert list(tmp_path.iterdir()) == []

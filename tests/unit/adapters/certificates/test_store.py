@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import serialization
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.core.x509 import private_key
-from agent.ports import NotSigned, StartError
+from agent.ports import NotSigned
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_a_key_of_another_certificate_is_not_stored(store, pairs):
 async def test_a_file_in_the_place_of_the_link_is_left_alone(store, pairs):
     store.path.parent.mkdir()
     store.path.write_text(pairs[0].certificate_pem + pairs[0].key_pem)
-    with pytest.raises(StartError, match="to be a symlink but it is a file"):
+    with pytest.raises(NotSigned, match="to be a symlink but it is a file"):
         await store.update(*pairs[1])
 
 

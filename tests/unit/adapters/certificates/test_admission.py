@@ -1,0 +1,63 @@
+import json
+
+import pytest
+import yaml
+
+from agent.adapters.certificates.admission import (
+    bootstrap_document,
+    client_pair,
+    kubeconfig_document,
+    remove_after_join,
+    write_kubeconfig,
+)
+from agent.adapters.kubeconfig import read_kubeconfig
+from agent.ports import StartError
+
+CLUSTER, USER = {"server": "https://127.0.0.1:1"}, {"token": "t"}
+
+
+def test_what_join_wrote_is_removed_and_can_be_read_until_then(tmp_path):
+    path = tmp_path / "bootstrap-kubelet.conf"
+    path.write_text(yaml.safe_dump(bootstrap_document(CLUSTER, USER)))
+    assert read_kubeconfig(path).user == USER
+    remove_after_join(path)
+    assert not path.exists()
+    remove_after_join(path)  # there is nothing to do, and nothing to say
+
+
+@pytest.mark.parametrize(
+    "text",
+    [yaml.safe_dump(kubeconfig_document(CLUSTER, USER)), "", "- a", "extensions: 7", "extensions: [7]", "{", "a: \0"],
+)
+def test_what_somebody_else_wrote_stays(tmp_path, text):
+    path = tmp_path / "bootstrap-kubelet.conf"
+    path.write_text(text)
+    remove_after_join(path)
+    assert path.read_text() == text
+
+
+def test_what_is_written_for_a_certificate_does_not_say_that_it_may_be_removed(tmp_path):
+    bootstrap, kubeconfig = tmp_path / "bootstrap-kubelet.conf", tmp_path / "kubelet.conf"
+    bootstrap.write_text(yaml.safe_dump(bootstrap_document(CLUSTER, USER)))
+    write_kubeconfig(kubeconfig, bootstrap=bootstrap, pem=tmp_path / "pki")
+    remove_after_join(kubeconfig)
+    assert kubeconfig.exists()
+
+
+def test_a_bootstrap_that_verifies_nothing_and_has_an_authority_leads_to_no_kubeconfig(tmp_path):
+    bootstrap, kubeconfig = tmp_path / "bootstrap-kubelet.conf", tmp_path / "kubelet.conf"
+    both = {"certificate-authority-data": "QQ==", "insecure-skip-tls-verify": True}
+    bootstrap.write_text(yaml.safe_dump(kubeconfig_document(CLUSTER | both, USER)))
+    with pytest.raises(StartError, match="specifying a root certificates file with the insecure flag is not allowed"):
+        write_kubeconfig(kubeconfig, bootstrap=bootstrap, pem=tmp_path / "pki")
+    assert not kubeconfig.exists()
+
+
+@pytest.mark.parametrize(
+    "user", [{"client-certificate-data": "!"}, {"client-certificate": "/nowhere"}, {"client-key": 7}]
+)
+def test_a_pair_that_cannot_be_read_is_told(tmp_path, user):
+    path = tmp_path / "kubelet.conf"
+    path.write_text(json.dumps(kubeconfig_document(CLUSTER, user)))
+    with pytest.raises(StartError, match="unable to load kubeconfig"):
+        client_pair(path)
