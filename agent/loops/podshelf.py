@@ -45,6 +45,11 @@ class PodShelf:
         self.addresses = AddressBook()
         self._pods: dict[str, HeldPod] = {}
 
+    @property
+    def size(self) -> int:
+        """How many pods there are."""
+        return len(self._pods)
+
     def get(self, uid: str) -> HeldPod | None:
         """One pod, if it is there."""
         return self._pods.get(uid)
