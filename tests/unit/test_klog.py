@@ -57,9 +57,10 @@ def test_a_traceback_follows_its_line():
 
 def test_what_others_wrote_into_an_error_is_no_line_of_the_log_and_moves_no_cursor():
     try:
-        raise ValueError("one\nE1118 00:00:00.000000 1 x.py:1] forged\x1b[2J\u2028\x9b\udc80" + "a" * 10_000)
-    except ValueError:
-        fault, info = sys.exception(), sys.exc_info()
+        {}["one\nE1118 00:00:00.000000 1 x.py:1] forged\x1b[2J\u2028\x9b\udc80" + "a" * 10_000]
+    except KeyError as error:
+        fault, info = ValueError(error.args[0]), sys.exc_info()
+    info = (ValueError, fault, info[2])
     for text in (
         line(logging.ERROR, "m", {"err": fault}, exc_info=info),
         line(logging.ERROR, str(fault), exc_info=info),
