@@ -121,13 +121,16 @@ class PodLoop:
     async def _work(self) -> None:
         while True:
             uid = await self._agenda.take()
-            known = self.shelf.get(uid)
             try:
-                with self._isolation.attempt(uid, pod=_name(known.pod) if known else "", podUID=uid) as attempt:
+                with self._isolation.attempt(uid, pod=self._name(uid), podUID=uid) as attempt:
                     await self.sync(uid)
                 self._retry(uid, attempt)
             finally:
                 self._agenda.done(uid)
+
+    def _name(self, uid: str) -> str:
+        known, unkept = self.shelf.get(uid), self._unkept.get(uid)
+        return known.name if known else _name(unkept) if unkept else ""
 
     def _retry(self, uid: str, attempt: Attempt) -> None:
         """Try a pod again that failed for a reason that nobody expected, if it is still there."""

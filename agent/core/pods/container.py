@@ -158,7 +158,7 @@ def _back_off_seconds(status: Object) -> float:
 
 
 def _restarts(status: Object) -> int:
-    """How often a container was run again; the API takes negative numbers, too, which nothing could ever make up for."""
+    """How often a container was run again; the API takes numbers below zero, which would be counted up from at once."""
     return max(0, int(status["restartCount"]))
 
 

@@ -317,7 +317,7 @@ async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(n
         assert len(pods.times("patch bad")) < 70
 
 
-async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch(node, clock, pods):
+async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch(node, clock, pods, caplog):
     node.start()
     async with running(*everything(node)):
         await clock.advance(1)
@@ -329,6 +329,7 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
         assert pods.times("list") == [0]
         assert pods.times("watch") == [0]
         assert counted(node) == {"pods": 8}  # 1, 2, 4 … 128 s apart
+        assert {record.args["pod"] for record in caplog.records if "pod" in record.args} == {"ns/odd"}
         pods.cut()  # and it is in the list of the next one, too
         await clock.advance(30)
         await pods.add("later")
