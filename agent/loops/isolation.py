@@ -96,7 +96,7 @@ class UnexpectedErrors:
         log.error(
             "Unexpected error, will retry",
             {
-                "err": f"{type(error).__name__}: {error}"[:_MOST_WORDS],
+                "err": _words(error),
                 "loop": loop,
                 "node": self._name,
                 **about,
@@ -173,7 +173,7 @@ class Isolation:
         pause = min(self._pauses.first_seconds * 2.0 ** min(times, 30), self._pauses.most_seconds)
         self._failing[key] = _Failing(times + 1, now + pause)
         if len(self._failing) >= self._size():
-            self._beat.failed(f"unexpected error: {type(error).__name__}: {error}"[:_MOST_WORDS])
+            self._beat.failed(f"unexpected error: {_words(error)}")
         else:
             self._beat.settled()
         self._errors.report(self._loop, error, about, pause)
@@ -201,6 +201,12 @@ class IsolatedLoop:
 
 def _is_fatal(error: Exception) -> bool:
     return isinstance(error, FATAL) or (isinstance(error, ExceptionGroup) and error.subgroup(FATAL) is not None)
+
+
+def _words(error: Exception) -> str:
+    """An error on one line; others may have written a part of it."""
+    told = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
+    return "".join(char if char.isprintable() else " " for char in told)
 
 
 def _is_being_cancelled() -> bool:

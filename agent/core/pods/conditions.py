@@ -102,9 +102,10 @@ def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Words:
 def _ready(pod: Object) -> _Words:
     """Readiness gates are conditions that others set."""
     faults = []
+    told = {one["type"]: one for one in reversed(pod.get("status", {}).get("conditions") or ())}  # the first counts
     for gate in pod["spec"].get("readinessGates") or ():
         kind = gate["conditionType"]
-        found = find_condition(pod.get("status", {}), kind)
+        found = told.get(kind)
         if found is None:
             faults.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
         elif found["status"] != "True":

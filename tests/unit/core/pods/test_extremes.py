@@ -195,6 +195,12 @@ def test_the_work_grows_with_the_containers_and_not_with_their_square():
     assert Counted.looks < 300 * 50
 
 
+def test_a_word_of_a_quarter_of_a_megabyte_counts_as_not_said():
+    life = Life(pod(annotations={"fake-kubelet.dev/run-for": "0s" * 100_000, "fake-kubelet.dev/stop-after": "1h" * 99}))
+    assert life.after(3600).restarts() == 0
+    assert stop(life.pod, making_room(life.pod, NOW)).at == NOW
+
+
 def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():
     def clash(one, other):
         premises = Premises(node=NODE, others=(Claim(host_ports=frozenset({other})),))
