@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -180,7 +181,10 @@ def _block(text: str) -> str:
 
 def _stack(exc_info: Any) -> str:
     """A traceback, each line behind a tab: no line of an error's text, which is others', passes for one of ours."""
-    lines = logging.Formatter().formatException(exc_info).split("\n")
+    lines: list[str] = []
+    for chunk in traceback.format_exception(*exc_info):
+        is_frame = chunk.startswith(("  ", "\n", "Traceback "))  # else what the error says, which is one line here
+        lines += chunk.strip("\n").split("\n") if is_frame else [chunk.removesuffix("\n")]
     if len(lines) > _MOST_LINES:
         lines = [*lines[: _MOST_LINES // 2], "...", *lines[-_MOST_LINES // 2 :]]
     return "\n".join(f"\t{_printable(line[:_LONGEST_LINE])}" for line in lines)
