@@ -163,7 +163,7 @@ class Isolation:
         """Something has succeeded, or is not there any more: the next failure is its first."""
         if self._failing:
             self._failing.pop(key, None)
-            if len(self._failing) < self._size():
+            if not self._failing or len(self._failing) < self._size():
                 self._beat.settled()
 
     def _failed(self, key: str, error: Exception, about: Mapping[str, object]) -> float:

@@ -305,6 +305,19 @@ async def test_pods_that_all_raise_turn_the_loop_red(node, clock, pods):
         assert not node.pulse.faults()
 
 
+async def test_a_loop_whose_only_pod_raised_is_well_when_that_is_gone(node, clock, pods):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
+        await pods.add("bad")
+        await clock.advance(130)
+        assert "pods" in node.pulse.faults()
+        await pods.delete("ns", "bad", "")
+        await clock.advance(1)
+        assert not node.pulse.faults()
+
+
 async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(node, clock, pods):
     node.start()
     async with running(*everything(node)):
