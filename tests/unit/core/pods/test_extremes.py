@@ -214,7 +214,7 @@ def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():
     assert not clash(("0.0.0.0", "UDP", 80), ("0.0.0.0", "TCP", 80))
 
 
-@pytest.mark.parametrize("text", [FAR, "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "2026-01-01T00:00:00"])
+@pytest.mark.parametrize("text", [FAR, "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
 def test_a_moment_is_aware_and_can_be_moved_by_a_century(text):
     for years in (-100, 100):
         assert datetime(1800, 1, 1, tzinfo=UTC) < moment(text) + timedelta(days=365 * years)
