@@ -26,6 +26,7 @@ from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
 from agent.enrolment import Ending, Enrolment, enrol
+from agent.loops.isolation import Isolation
 from agent.loops.notify import NotifyLoop
 from agent.loops.pulse import Pulse
 from agent.loops.shutdown import ShutdownLoop
@@ -80,7 +81,9 @@ class _Daemon:
         self._enrolment = Enrolment()
         self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
         self.host = LinuxHost(config)
-        self.notifier = NotifyLoop(node_name=config.node_name, manager=manager, clock=clock)
+        self.notifier = NotifyLoop(
+            node_name=config.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
+        )
         self._health = HealthServer(
             config.serving,
             clock=clock,
@@ -97,7 +100,12 @@ class _Daemon:
             self._config, clock=self._clock, weather=self._weather, on_new=self._reload.set, keys=keys
         )
         if enrolment.first:
-            waiting = [*enrolment.first, Ending(stop, enrolment.admitted), self._health, self.notifier]
+            waiting = [
+                *self._isolated("certificates", enrolment.first),
+                Ending(stop, enrolment.admitted),
+                *self._isolated("server", [self._health]),
+                *self._isolated("notify", [self.notifier]),
+            ]
             await supervise(waiting, enrolment.admitted)
         return not stop.is_set()
 
@@ -123,18 +131,31 @@ class _Daemon:
             pair=self._enrolment.pair,
         )
         shutdown = self._shutdown(node)
-        beside: list[Loop] = [self._health, self.notifier, *shutdown, rotation, *self._enrolment.lasting, *doors.loops]
-        measured += [loop for loop in beside if isinstance(loop, Measured)]
+        beside: dict[str, Sequence[Loop]] = {
+            "server": [self._health, *doors.listeners],
+            "notify": [self.notifier],
+            "shutdown": shutdown,
+            "credentials": [rotation],
+            "certificates": [*self._enrolment.lasting, *(loop for loop in doors.loops if loop not in doors.listeners)],
+        }
+        measured += [loop for loops in beside.values() for loop in loops if isinstance(loop, Measured)]
         node.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
-            [*node.loops, *beside],
+            [*node.loops, *(loop for name, loops in beside.items() for loop in self._isolated(name, loops))],
             stop,
             parting=partial(self._part, shutdown),
             parting_seconds=LAST_WORDS_SECONDS + self.grace_seconds,
             lasting=node.lasting,
             last_words=node.last_words,
         )
+
+    def _isolated(self, name: str, loops: Sequence[Loop]) -> Sequence[Loop]:
+        """Loops that end nothing else, whatever happens to them."""
+        return [self._pulse.unexpected.isolated(name, loop.run, self._pulse.others[name]) for loop in loops]
+
+    def _isolation(self, name: str) -> Isolation:
+        return self._pulse.unexpected.isolation(name, self._pulse.others[name])
 
     def _node(self, ways: Ways) -> Node:
         node = Node(
@@ -191,6 +212,7 @@ class _Daemon:
 
     async def _part(self, shutdown: Sequence[ShutdownLoop]) -> None:
         """What is to be said while everything still runs."""
-        self.notifier.stopping()
-        for loop in shutdown:
-            await loop.process_ends()
+        with self._isolation("shutdown").attempt():
+            self.notifier.stopping()
+            for loop in shutdown:
+                await loop.process_ends()

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ _MOST = logging.INFO - 1  # logging knows no level below 1
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPES["\v"] = "\\v"
+_MOST_LINES, _LONGEST_LINE = 80, 500  # of a traceback
 
 
 class Unquoted(str):
@@ -37,7 +39,7 @@ class BareFormatter(logging.Formatter):
         line = f"{record.filename}:{record.lineno}] {phrase}"
         for key, value in fields.items():
             line += f" {key}={_value(value)}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return f"{line}\n{_stack(record.exc_info)}" if record.exc_info else line
 
 
 class KlogFormatter(BareFormatter):
@@ -79,8 +81,9 @@ class JsonFormatter(logging.Formatter):
             entry["v"] = max(0, logging.INFO - record.levelno)
         entry |= fields
         if record.exc_info:
-            entry["stacktrace"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str, ensure_ascii=False, separators=(",", ":"))
+            entry["stacktrace"] = _stack(record.exc_info)
+        text = json.dumps(entry, default=str, ensure_ascii=False, separators=(",", ":"))
+        return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 class _Verbosity:
@@ -173,4 +176,19 @@ def _value(value: Any) -> str:
 def _block(text: str) -> str:
     """A text of several lines: each behind a tab, between `<` and ` >`."""
     lines = text.removesuffix("\n").split("\n")
-    return "<\n" + "".join(f"\t{line}\n" for line in lines) + " >"
+    return "<\n" + "".join(f"\t{_printable(line)}\n" for line in lines) + " >"
+
+
+def _stack(exc_info: Any) -> str:
+    """A traceback, each line behind a tab: no line of an error's text, which is others', passes for one of ours."""
+    lines: list[str] = []
+    for chunk in traceback.format_exception(*exc_info):
+        is_frame = chunk.startswith(("  ", "\n", "Traceback "))  # else what the error says, which is one line here
+        lines += chunk.strip("\n").split("\n") if is_frame else [chunk.removesuffix("\n")]
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[: _MOST_LINES // 2], "...", *lines[-_MOST_LINES // 2 :]]
+    return "\n".join(f"\t{_printable(line[:_LONGEST_LINE])}" for line in lines)
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else _ESCAPES.get(char) or _escaped(char) for char in text)

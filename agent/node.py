@@ -15,6 +15,7 @@ from agent.loops.csinode import CSINodeLoop
 from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
+from agent.loops.isolation import Isolation, Pauses
 from agent.loops.lease import LeaseLoop
 from agent.loops.membership import Membership
 from agent.loops.notify import Vitals
@@ -35,6 +36,8 @@ from agent.loops.status import StatusLoop
 from agent.loops.watch import WatchLoop
 from agent.loops.weather import Weather
 from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, ManifestSource, NodeApi, PodApi, Rand, WatchApi
+
+_LEASE_FIRST_SECONDS, _LEASE_MOST_SECONDS = 0.2, 7.0
 
 
 class Loop(Protocol):
@@ -93,13 +96,24 @@ class Node:
         self._own = OwnNode(membership=self._membership, wake=wake)
         self._observer = Observer(config=config, host=host, readiness=self._readiness, clock=clock)
         self._pace = Pace(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
+        self._unexpected = self.pulse.unexpected
         self.voice = EventLoop(
-            node_name=config.node_name, events=lanes.events, weather=self._weather, clock=clock, pace=self._pace
+            node_name=config.node_name,
+            events=lanes.events,
+            weather=self._weather,
+            clock=clock,
+            pace=self._pace,
+            isolation=self._isolation("events"),
         )
         self.departure = Departure(
-            readiness=self._readiness, own=self._own, events=self.voice, clock=clock, end_pods=self._end_pods
+            readiness=self._readiness,
+            own=self._own,
+            events=self.voice,
+            clock=clock,
+            end_pods=self._end_pods,
+            isolation=self._isolation("shutdown"),
         )
-        lease, status, watch = self._lease(), self._status(), self._watch()
+        status, watch = self._status(), self._watch()
         self._tallies: list[Tally] = [
             status.reports,
             watch.restarts,
@@ -108,17 +122,18 @@ class Node:
             self.departure.ended,
         ]
         self._pods: PodLoop | None = None
-        tending = self._tending(lanes.pods) if lanes.pods else ()
+        pulse, isolated = self.pulse, self._unexpected.isolated
+        lease = isolated("lease", self._lease().run, pulse.lease, self._lease_pauses())
         self.loops: Sequence[Loop] = (
             lease,
-            self._csinode(),
-            status,
-            self._sensors(),
-            watch,
-            *tending,
+            isolated("csinode", self._csinode().run, pulse.csinode),
+            isolated("status", status.run, pulse.status),
+            isolated("sensors", self._sensors().run, pulse.sensors),
+            isolated("watch", watch.run, pulse.watch),
+            *(self._tending(lanes.pods) if lanes.pods else ()),
         )
         # These two end last: the node is alive, and can be heard, until there is nothing more to say.
-        self.lasting: Sequence[Loop] = (lease, self.voice)
+        self.lasting: Sequence[Loop] = (lease, isolated("events", self.voice.run, pulse.others["events"]))
 
     def start(self) -> None:
         """Say that the node starts; its loops are run by the supervisor."""
@@ -159,8 +174,18 @@ class Node:
     async def last_words(self) -> None:
         """What is to be said when the loops have ended: farewell where that is wanted, then events under way."""
         if self._config.registration.deregister:
-            await Farewell(node_name=self._config.node_name, nodes=self._lanes.nodes, leases=self._lanes.leases).say()
+            with self._isolation("shutdown").attempt():
+                nodes, leases = self._lanes.nodes, self._lanes.leases
+                await Farewell(node_name=self._config.node_name, nodes=nodes, leases=leases).say()
         await self.voice.drained()
+
+    def _isolation(self, loop: str) -> Isolation:
+        return self._unexpected.isolation(loop, self.pulse.others[loop])
+
+    def _lease_pauses(self) -> Pauses:
+        """As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals."""
+        most = min(_LEASE_MOST_SECONDS, self._config.heartbeat.lease_renew_seconds)
+        return Pauses(min(_LEASE_FIRST_SECONDS, most), most)
 
     def _tending(self, lanes: PodLanes) -> Sequence[Loop]:
         """What pods need: somebody who tends them, a watch that tells of them, and a voice of their own."""
@@ -172,6 +197,7 @@ class Node:
             clock=clock,
             pace=self._pace,
             outcomes=self.voice.outcomes,
+            isolation=self._isolation("events"),
         )
         shelf = PodShelf()
         static = self._static_pods(lanes, shelf)
@@ -186,6 +212,8 @@ class Node:
             readiness=self._readiness,
             events=voice,
             clock=clock,
+            beat=self.pulse.pod_workers,
+            unexpected=self._unexpected,
         )
         watch = WatchLoop(
             kind="*v1.Pod",
@@ -195,6 +223,7 @@ class Node:
             weather=weather,
             is_scout=False,
             beat=self.pulse.pods,
+            isolation=self._unexpected.isolation("pods"),
         )
         self._tallies.append(watch.restarts)
         eviction = EvictionLoop(
@@ -205,7 +234,14 @@ class Node:
             events=self.voice,
             clock=clock,
         )
-        return self._pods, watch, voice, eviction, *([static] if static else [])
+        others, isolated = self.pulse.others, self._unexpected.isolated
+        return (
+            isolated("pods", self._pods.run, self.pulse.pod_workers),
+            isolated("pods", watch.run, self.pulse.pods),
+            isolated("events", voice.run, others["events"]),
+            isolated("eviction", eviction.run, others["eviction"]),
+            *([isolated("staticpods", static.run, others["staticpods"])] if static else []),
+        )
 
     def _static_pods(self, lanes: PodLanes, shelf: PodShelf) -> StaticPodLoop | None:
         if lanes.manifests is None:
@@ -217,9 +253,10 @@ class Node:
             own=self._own,
             clock=self._clock,
             check_seconds=self._config.pods.manifest_check_seconds,
+            isolation=self._unexpected.isolation("staticpods"),
         )
 
-    def _lease(self) -> Loop:
+    def _lease(self) -> LeaseLoop:
         return LeaseLoop(
             config=self._config,
             leases=self._lanes.leases,
@@ -288,4 +325,5 @@ class Node:
             clock=self._clock,
             weather=self._weather,
             beat=self.pulse.watch,
+            isolation=self._unexpected.isolation("watch"),
         )

@@ -27,15 +27,13 @@ async def supervise(
 ) -> None:
     """Run all loops until `stop` and what is done at parting, lasting ones until the last words.
 
-    If one fails, all stop and the error surfaces.
+    If one fails, all stop and the error surfaces: loops/isolation.py keeps what nobody expected from coming so far.
     """
     with _told_plainly():
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(loop.run(), name=type(loop).__name__) for loop in lasting]
+            tasks = [group.create_task(loop.run(), name=_name(loop)) for loop in lasting]
             async with asyncio.TaskGroup() as passing:
-                mortal = [
-                    passing.create_task(loop.run(), name=type(loop).__name__) for loop in loops if loop not in lasting
-                ]
+                mortal = [passing.create_task(loop.run(), name=_name(loop)) for loop in loops if loop not in lasting]
                 await stop.wait()
                 if parting:
                     await _in_time(parting, parting_seconds)
@@ -45,6 +43,10 @@ async def supervise(
                 await _in_time(last_words, LAST_WORDS_SECONDS)
             for task in tasks:
                 task.cancel()
+
+
+def _name(loop: Loop) -> str:
+    return str(getattr(loop, "name", type(loop).__name__))
 
 
 @contextmanager

@@ -100,6 +100,36 @@ class LoopBeat(Beat):
         return f"nothing heard for {format_seconds(round(silence_seconds))}"
 
 
+class FailureBeat(LoopBeat):
+    """The beat of a loop that tells nothing but failures: it is well again when it has told none for a while."""
+
+    def __init__(
+        self,
+        loop: str,
+        clock: Clock,
+        *,
+        deadline_seconds: float,
+        quiet_seconds: float,
+        observe: Callable[[str, float], None],
+    ) -> None:
+        super().__init__(loop, clock, deadline_seconds=deadline_seconds, observe=observe)
+        self._quiet_seconds = quiet_seconds
+
+    def failed(self, reason: object) -> None:
+        """A try failed; the first one after a quiet while has one deadline from now to recover."""
+        self.is_settled = self.is_settled or self._is_quiet
+        super().failed(reason)
+
+    @property
+    def age_seconds(self) -> float:
+        """Seconds since it began to fail; 0 while it does not."""
+        return 0.0 if self._is_quiet else super().age_seconds
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self._clock.monotonic() - self._heard_at > self._quiet_seconds
+
+
 class LeaseBeat(LoopBeat):
     """The heartbeat that the cluster sees, with its last ten minutes and the renewals that were missed."""
 

@@ -41,7 +41,8 @@ class CSINodeLoop:
         """Wait for a Node, then try until its CSINode is there; and again for the next Node."""
         while True:
             self._readiness.block(_SUBJECT, "CSINode is not yet initialized")
-            self._beat.settled()
+            if self._membership.uid is None:
+                self._beat.settled()
             uid = await self._membership.other_than(None)
             async for attempt in registering(self._weather, self._failed):
                 with attempt:

@@ -10,6 +10,7 @@ from agent.core.model import Object
 from agent.core.schedule import Pace
 from agent.core.tally import Counter
 from agent.klog import V2
+from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.retry import delivering_event
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Clock, EventApi, NotFound
@@ -31,12 +32,14 @@ class EventLoop:
         clock: Clock,
         pace: Pace,
         outcomes: Counter | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self._name = node_name
         self._events = events
         self._weather = weather
         self._clock = clock
         self._pace = pace
+        self._isolation = isolation or UnexpectedErrors(node_name, clock).isolation("events")
         self._overflows = False
         self._queue: asyncio.Queue[Object] = asyncio.Queue(_QUEUE_LENGTH)
         self._correlator = Correlator()
@@ -50,8 +53,14 @@ class EventLoop:
         """Queue an event about an object, or about the Node where none is given; never waits."""
         log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
         self._recorded += 1
+        with self._isolation.attempt(event=event.reason) as attempt:
+            self._enqueue(event, event_object(self._name, event, self._clock.now(), self._recorded, about=about))
+        if attempt.retry_seconds is not None:
+            self.outcomes.add("dropped")
+
+    def _enqueue(self, event: Happening, told: Object) -> None:
         try:
-            self._queue.put_nowait(event_object(self._name, event, self._clock.now(), self._recorded, about=about))
+            self._queue.put_nowait(told)
         except asyncio.QueueFull:
             self.outcomes.add("dropped")
             if not self._overflows:  # said once, until all that waits is sent
@@ -69,15 +78,21 @@ class EventLoop:
         """Send what is recorded, forever."""
         while True:
             event = await self._queue.get()
-            correlated = self._correlator.correlate(event, self._clock.monotonic())
-            self._taken += 1
-            self._overflows = self._overflows and not self._queue.empty()
-            self._tidy()
-            if correlated:
-                if seconds := self._pace.wait_seconds(self._clock.monotonic()):
-                    await self._clock.sleep(seconds)
-                await self._deliver(correlated)
+            with self._isolation.attempt(event=event["reason"], about=event["metadata"]["name"]) as attempt:
+                await self._handle(event)
+            if attempt.retry_seconds is not None:  # as one that cannot be sent: another try would be no better
+                self.outcomes.add("dropped")
             self._queue.task_done()
+
+    async def _handle(self, event: Object) -> None:
+        self._taken += 1
+        self._overflows = self._overflows and not self._queue.empty()
+        correlated = self._correlator.correlate(event, self._clock.monotonic())
+        self._tidy()
+        if correlated:
+            if seconds := self._pace.wait_seconds(self._clock.monotonic()):
+                await self._clock.sleep(seconds)
+            await self._deliver(correlated)
 
     async def drained(self) -> None:
         """Return when everything recorded so far is sent or given up."""

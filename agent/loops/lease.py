@@ -52,6 +52,7 @@ class LeaseLoop:
 
     async def run(self) -> None:
         """Renew forever; cancellation is the only way out."""
+        self._latest = None  # after an error that nobody expected: what was read before may be why
         while True:
             self._served_uid = self._membership.uid
             if self._membership.is_gone:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from agent.core.conditions import find_condition
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
+from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.ports import Clock, ServiceManager
 
 log = logging.getLogger(__name__)
 
 _START_SECONDS = 0.2  # how soon after the first heartbeat others know that we have started
 _TICK_SECONDS = 5.0
+_MOST_WORDS = 500
 _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long as we say so, it goes on
 
 
@@ -29,10 +31,13 @@ class Vitals:
 class NotifyLoop:
     """Says READY with the first heartbeat, then WATCHDOG while no loop is stuck, and STATUS in words all the time."""
 
-    def __init__(self, *, node_name: str, manager: ServiceManager, clock: Clock) -> None:
+    def __init__(
+        self, *, node_name: str, manager: ServiceManager, clock: Clock, isolation: Isolation | None = None
+    ) -> None:
         self._name = node_name
         self._manager = manager
         self._clock = clock
+        self._isolation = isolation or UnexpectedErrors(node_name, clock).isolation("notify")
         self._vitals: Callable[[], Vitals | None] = lambda: None
         self._is_ready = False
         self._asked_at = -_TICK_SECONDS
@@ -58,9 +63,10 @@ class NotifyLoop:
             log.error("Do not notify watchdog this iteration as a loop is stuck", dict(vitals.stalls))
             return
         news = self._sign_of_life(vitals)
-        if (words := in_words(self._name, vitals)) != self._words:
-            self._words = words
-            news.append(f"STATUS={words}")
+        with self._isolation.attempt("words"):  # words are for people: a sign of life does not depend on them
+            if (words := in_words(self._name, vitals)) != self._words:
+                self._words = words
+                news.append(f"STATUS={words}")
         if news:
             self._manager.tell(*news)
 
@@ -99,7 +105,12 @@ def in_words(name: str, vitals: Vitals | None) -> str:
         return f"{name}: waiting for the API server"
     ready = find_condition(vitals.node.get("status", {}), "Ready")
     is_ready = ready is not None and ready["status"] == "True"
-    told = "Ready" if is_ready else f"NotReady ({ready['message'] if ready else 'no status yet'})"
+    told = "Ready" if is_ready else f"NotReady ({_on_one_line(ready.get('message')) if ready else 'no status yet'})"
     if vitals.lease_age_seconds is None:
         return f"{name}: {told}, no lease yet"
     return f"{name}: {told}, lease renewed {format_seconds(round(vitals.lease_age_seconds))} ago"
+
+
+def _on_one_line(message: object) -> str:
+    """What others wrote into the Node: a second line would be another assignment for the service manager."""
+    return "".join(char if char.isprintable() else " " for char in str(message or "")[:_MOST_WORDS])

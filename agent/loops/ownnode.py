@@ -67,4 +67,8 @@ def _version(node: Object) -> str:
 
 def is_newer(left: str, right: str) -> bool:
     """Versions are numbers that grow; where they are not, nothing is known."""
-    return left.isdecimal() and right.isdecimal() and int(left) > int(right)
+    if not all(text.isascii() and text.isdecimal() for text in (left, right)):
+        return False
+    # Without int(), which raises for thousands of digits.
+    left, right = left.lstrip("0"), right.lstrip("0")
+    return (len(left), left) > (len(right), right)

@@ -22,12 +22,14 @@ from agent.core.pods.admission import (
 from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.life import Turn, turn
-from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, on_host_network
+from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, moment, on_host_network
 from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
 from agent.core.pods.status import Setting
 from agent.klog import V2
 from agent.loops.agenda import Agenda
+from agent.loops.beat import UNHEARD, Beat
+from agent.loops.isolation import Attempt, UnexpectedErrors
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import HeldPod, PodShelf, uid_of
@@ -60,6 +62,8 @@ class PodLoop:
         clock: Clock,
         shelf: PodShelf | None = None,
         static: StaticPodLoop | None = None,
+        beat: Beat = UNHEARD,
+        unexpected: UnexpectedErrors | None = None,
     ) -> None:
         self._config = config
         self._api = pods
@@ -72,18 +76,29 @@ class PodLoop:
         self._static = static
         self.shelf = shelf or PodShelf()
         self._agenda = Agenda(clock)
+        self._unkept: dict[str, Object] = {}  # pods that the shelf could not take, by UID
+        unexpected = unexpected or UnexpectedErrors(config.node_name, clock)
+        self._isolation = unexpected.isolation("pods", beat, size=lambda: self.shelf.size + len(self._unkept))
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """All pods at a version; the oldest come first, as a kubelet admits them."""
         for uid in self.shelf.others(objects):
             self._forget(uid)
+        self._unkept.clear()
         for pod in sorted(objects, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
             self.put(pod)
 
     def put(self, pod: Object) -> None:
         """A pod as the API has it; an older state than the one known is no news."""
-        if self.shelf.keep(pod):
-            self._agenda.call(uid_of(pod))
+        uid = uid_of(pod)
+        try:
+            is_news = self.shelf.keep(pod)
+        except Exception:  # whoever tends it meets the same error, tells it and tries again
+            self._unkept[uid], is_news = pod, True
+        else:
+            self._unkept.pop(uid, None)
+        if is_news:  # one that fails all the time is not tried at once with each of its changes
+            self._agenda.call(uid, in_seconds=min(self._isolation.pause_seconds(uid), _AGAIN_SECONDS))
 
     def remove(self, pod: Object) -> None:
         """A pod is gone; whoever removed it may not have waited for us."""
@@ -107,12 +122,30 @@ class PodLoop:
         while True:
             uid = await self._agenda.take()
             try:
-                await self.sync(uid)
+                with self._isolation.attempt(uid, pod=self._name(uid), podUID=uid) as attempt:
+                    await self.sync(uid)
+                self._retry(uid, attempt)
             finally:
                 self._agenda.done(uid)
 
+    def _name(self, uid: str) -> str:
+        known, unkept = self.shelf.get(uid), self._unkept.get(uid)
+        return known.name if known else _name(unkept) if unkept else ""
+
+    def _retry(self, uid: str, attempt: Attempt) -> None:
+        """Try a pod again that failed for a reason that nobody expected, if it is still there."""
+        if attempt.retry_seconds is None:
+            return
+        if self.shelf.get(uid) or uid in self._unkept:
+            self._agenda.call(uid, in_seconds=attempt.retry_seconds)
+        else:
+            self._isolation.forget(uid)
+
     async def sync(self, uid: str) -> None:
         """Bring one pod up to date; a failure is logged and left to a later try."""
+        if pod := self._unkept.get(uid):
+            self.shelf.keep(pod)
+            del self._unkept[uid]
         known = self.shelf.get(uid)
         if known is None:
             return
@@ -240,8 +273,8 @@ class PodLoop:
         if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
             return ()
         ranges = pod_ranges(node)
-        began = datetime.fromisoformat(pod["status"]["startTime"])
-        if not ranges and (now - began).total_seconds() < _NO_RANGE_SECONDS:
+        waited = now - moment(pod["status"]["startTime"])
+        if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
             self._agenda.call(uid_of(pod), in_seconds=_NO_NODE_SECONDS)
             return None
         try:
@@ -257,13 +290,17 @@ class PodLoop:
             self._events.record(event, reference(pod, event.path))
 
     def _forget(self, uid: str) -> None:
-        if known := self.shelf.get(uid):
-            last = known.pod
-            ends = removal_events(last)
-            self._tell(last, *ends)
-            known.is_end_told = bool(ends)
+        known = self.shelf.get(uid)
         self.shelf.forget(uid)
         self._agenda.forget(uid)
+        self._unkept.pop(uid, None)
+        if known:
+            with self._isolation.attempt(uid, podUID=uid):
+                last = known.pod
+                ends = removal_events(last)
+                self._tell(last, *ends)
+                known.is_end_told = bool(ends)
+        self._isolation.forget(uid)
         self._events.forget(uid)
 
 

@@ -16,10 +16,11 @@ from agent.loops.ownnode import is_newer
 class HeldPod:
     """A pod, and what follows from it for the others."""
 
-    __slots__ = ("_packed", "claim", "is_end_told", "is_removed", "lives", "order", "version")
+    __slots__ = ("_packed", "claim", "is_end_told", "is_removed", "lives", "name", "order", "version")
 
     def __init__(self, pod: Object) -> None:
         self.claim = claim(pod)
+        self.name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self.lives = is_begun(pod)  # whether it was taken on, and has not ended
         self.is_removed = False  # whether the API server was told that nothing is left of it
         self.is_end_told = False  # whether it was gone before we were done with it, and that was told
@@ -44,6 +45,11 @@ class PodShelf:
     def __init__(self) -> None:
         self.addresses = AddressBook()
         self._pods: dict[str, HeldPod] = {}
+
+    @property
+    def size(self) -> int:
+        """How many pods there are."""
+        return len(self._pods)
 
     def get(self, uid: str) -> HeldPod | None:
         """One pod, if it is there."""

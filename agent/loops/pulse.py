@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agent.core.config import Config
 from agent.core.tally import Counter, Family, Gauge, Histogram
-from agent.loops.beat import Failure, LeaseBeat, LoopBeat
+from agent.loops.beat import Failure, FailureBeat, LeaseBeat, LoopBeat
+from agent.loops.isolation import LOOP_MOST_SECONDS, UnexpectedErrors
 from agent.ports import Clock
 
 _ROUNDS = 3.0  # how many rounds a loop may miss
 _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to a round of the sensors
 _DURATIONS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _RECONNECT_SECONDS = 120.0  # the watch tries at least every minute: twice that
+_QUIET_SECONDS = 2 * LOOP_MOST_SECONDS  # a loop that still fails tells so at least this often
+# What runs beside the heartbeat and has nothing to tell but errors that nobody expected.
+_OTHERS = ("events", "eviction", "staticpods", "shutdown", "credentials", "certificates", "server", "notify")
 
 
 class Pulse:
@@ -41,13 +45,22 @@ class Pulse:
         self.watch = beat("watch", max(lease_seconds, _RECONNECT_SECONDS))
         self.csinode = beat("csinode", max(lease_seconds, _RECONNECT_SECONDS))
         self.pods = beat("pods", max(lease_seconds, _RECONNECT_SECONDS))
+        self.pod_workers = beat("pods", max(lease_seconds, _RECONNECT_SECONDS))
+        self.others: Mapping[str, LoopBeat] = {
+            loop: FailureBeat(
+                loop, clock, deadline_seconds=_RECONNECT_SECONDS, quiet_seconds=_QUIET_SECONDS, observe=observe
+            )
+            for loop in _OTHERS
+        }
         self._rhythmic: Sequence[LoopBeat] = (self.lease, self.status, self.sensors)
-        self.beats: Sequence[LoopBeat] = (*self._rhythmic, self.watch, self.csinode, self.pods)
+        settling = (self.watch, self.csinode, self.pods, self.pod_workers)
+        self.beats: Sequence[LoopBeat] = (*self._rhythmic, *settling, *self.others.values())
+        self.unexpected = UnexpectedErrors(config.node_name, clock)
 
     @property
     def loops(self) -> Sequence[str]:
         """The names of all loops that beat."""
-        return [beat.loop for beat in self.beats]
+        return list(dict.fromkeys(beat.loop for beat in self.beats))
 
     def begin(self) -> None:
         """The loops start now: those with a rhythm have one deadline for their first beat; the others tell failures."""
@@ -77,12 +90,12 @@ class Pulse:
         failures = Counter("fake_kubelet_loop_failures_total", "Tries of a loop that failed.", ("loop",))
         missed = Counter("fake_kubelet_lease_renewals_missed_total", "Renewals of the lease that did not come in time.")
         missed.add(amount=self.lease.missed)
-        for beat in self.beats:
+        for beat in sorted(self.beats, key=lambda beat: beat.age_seconds):  # of two with one name, the older counts
             ages.set(beat.loop, value=beat.age_seconds)
             deadlines.set(beat.loop, value=beat.deadline_seconds)
             healthy.set(beat.loop, value=float(beat.fault is None))
             failures.add(beat.loop, amount=beat.failures)
-        for tally in (self._durations, ages, deadlines, healthy, failures, missed):
+        for tally in (self._durations, ages, deadlines, healthy, failures, missed, self.unexpected.total):
             yield tally.family()
 
     def _observe(self, loop: str, took_seconds: float) -> None:

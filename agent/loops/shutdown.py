@@ -11,6 +11,7 @@ from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
 from agent.core.tally import Gauge
 from agent.klog import V1
 from agent.loops.events import EventLoop
+from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
 from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind
@@ -34,12 +35,14 @@ class Departure:
         events: EventLoop,
         clock: Clock,
         end_pods: Callable[[], Awaitable[None]] | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self._readiness = readiness
         self._end_pods = end_pods
         self._own = own
         self._events = events
         self._clock = clock
+        self._isolation = isolation or UnexpectedErrors("", clock).isolation("shutdown")
         self.began, self.ended = (
             Gauge(
                 f"kubelet_graceful_shutdown_{word}_time_seconds",
@@ -56,7 +59,8 @@ class Departure:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._until_told(), name=f"{type(self).__name__}-told")
             if self._end_pods:
-                await self._end_pods()
+                with self._isolation.attempt("pods"):  # the cluster is told all the same
+                    await self._end_pods()
         self.ended.set(value=self._clock.now().timestamp())
 
     def cancel(self) -> None:
@@ -65,6 +69,10 @@ class Departure:
         self._readiness.clear(_SUBJECT)
 
     async def _until_told(self) -> None:
+        with self._isolation.attempt("told"):
+            await self._wait_until_told()
+
+    async def _wait_until_told(self) -> None:
         end = self._clock.monotonic() + _TELL_SECONDS
         while not self._is_told():
             if (left := end - self._clock.monotonic()) <= 0:
@@ -75,7 +83,7 @@ class Departure:
 
     def _is_told(self) -> bool:
         ready = find_condition((self._own.node or {}).get("status", {}), "Ready")
-        return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in ready["message"]
+        return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 
 class ShutdownLoop:

@@ -4,7 +4,8 @@ import asyncio
 import logging
 
 from agent.core.model import Object
-from agent.core.pods.static import manifest_hash, mirror_pod, shown_hash
+from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
+from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import PodShelf
 from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
@@ -26,6 +27,7 @@ class StaticPodLoop:
         own: OwnNode,
         clock: Clock,
         check_seconds: float,
+        isolation: Isolation | None = None,
     ) -> None:
         self._source = source
         self._pods = pods
@@ -33,6 +35,7 @@ class StaticPodLoop:
         self._own = own
         self._clock = clock
         self._check_seconds = check_seconds
+        self._isolation = isolation or UnexpectedErrors("", clock).isolation("staticpods")
         self._hashes: frozenset[str] | None = None
         self.missing = asyncio.Event()  # set by whoever sees a mirror pod go
 
@@ -52,11 +55,16 @@ class StaticPodLoop:
         node = self._own.node
         if node is None:
             return False
-        name = node["metadata"]["name"]
-        wanted = {manifest_hash(manifest, name): manifest for manifest in await self._source.read()}
+        wanted: dict[str, Manifest] = {}
+        for manifest in await self._source.read():
+            with self._isolation.attempt(f"hash of {manifest.path}", path=manifest.path):
+                wanted[manifest_hash(manifest, node["metadata"]["name"])] = manifest
         self._hashes = frozenset(wanted)
         for told in wanted.keys() - self._shelf.shown():
-            await self._create(mirror_pod(wanted[told], node, self._clock.now()))
+            path = wanted[told].path
+            if not self._isolation.pause_seconds(path):
+                with self._isolation.attempt(path, path=path):
+                    await self._create(mirror_pod(wanted[told], node, self._clock.now()))
         return True
 
     async def _create(self, mirror: Object) -> None:

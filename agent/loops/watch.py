@@ -8,6 +8,7 @@ from typing import Protocol
 from agent.core.model import Object
 from agent.core.tally import Counter
 from agent.loops.beat import UNHEARD, Beat
+from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.retry import following, watching
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Change, Clock, Expired, Unavailable, WatchApi
@@ -46,6 +47,7 @@ class WatchLoop:
         weather: Weather,
         is_scout: bool = True,
         beat: Beat = UNHEARD,
+        isolation: Isolation | None = None,
     ) -> None:
         self._kind = kind
         self._retrying = watching if is_scout else following
@@ -54,6 +56,7 @@ class WatchLoop:
         self._clock = clock
         self._weather = weather
         self._beat = beat
+        self._isolation = isolation or UnexpectedErrors("", clock).isolation("watch")
         self._version: str | None = None
         self._fails_since: float | None = None
         self._tell_at = 0.0
@@ -98,16 +101,18 @@ class WatchLoop:
                 self._apply(change)
 
     def _apply(self, change: Change) -> None:
-        match change.kind:
-            case "OPENED":
-                self._beat.settled()
-                self._got_through()
-                return
-            case "ADDED" | "MODIFIED":
+        """Pass a change on; an object that cannot be applied holds up neither the watch nor other objects."""
+        if change.kind == "OPENED":
+            self._beat.settled()
+            self._got_through()
+            return
+        metadata = change.object["metadata"]
+        with self._isolation.attempt(object=metadata.get("name"), type=self._kind):
+            if change.kind in {"ADDED", "MODIFIED"}:
                 self._copy.put(change.object)
-            case "DELETED":
+            elif change.kind == "DELETED":
                 self._copy.remove(change.object)
-        self._version = change.object["metadata"]["resourceVersion"]
+        self._version = metadata["resourceVersion"]
 
     def _got_through(self) -> None:
         if self._fails_since is not None:

@@ -52,7 +52,51 @@ def test_a_traceback_follows_its_line():
         int("x")
     except ValueError:
         text = line(logging.ERROR, "m", exc_info=sys.exc_info())
-    assert text.splitlines()[-1].startswith("ValueError: invalid literal")
+    assert text.splitlines()[-1].startswith("\tValueError: invalid literal")
+
+
+def test_what_others_wrote_into_an_error_is_no_line_of_the_log_and_moves_no_cursor():
+    try:
+        {}["one\nE0101 00:00:00.000000 1 x.py:1] forged\x1b[2J\u2028\x9b\udc80" + "a" * 10_000]
+    except KeyError as error:
+        fault, info = ValueError(error.args[0]), sys.exc_info()
+    info = (ValueError, fault, info[2])
+    for text in (
+        line(logging.ERROR, "m", {"err": fault}, exc_info=info),
+        line(logging.ERROR, str(fault), exc_info=info),
+        JsonFormatter().format(logging.LogRecord("agent.x", logging.ERROR, "x.py", 1, "m", ({"err": fault},), info)),
+    ):
+        assert text.encode()
+        assert "forged" in text
+        assert [found for found in text.splitlines()[1:] if not found.startswith(("\t", " >"))] == []
+        assert all(char.isprintable() or char in "\n\t" for char in text)
+
+
+def test_the_words_of_an_error_are_one_line_of_its_traceback():
+    try:
+        raise_lines()
+    except ValueError:
+        text = line(logging.ERROR, "m", exc_info=sys.exc_info())
+    assert text.splitlines()[-1] == "\tValueError: one\\nE0101 two"
+
+
+def raise_lines():
+    raise ValueError("one\nE0101 two")
+
+
+def test_a_traceback_without_end_is_cut():
+    def ping(depth):
+        return pong(depth + 1)
+
+    def pong(depth):
+        return ping(depth + 1)
+
+    try:
+        ping(0)
+    except RecursionError:
+        text = line(logging.ERROR, "m", exc_info=sys.exc_info())
+    assert len(text.splitlines()) < 100
+    assert text.splitlines()[-1].startswith("\tRecursionError")
 
 
 def test_a_value_of_several_lines_is_a_block():

@@ -5,7 +5,10 @@ import signal
 import pytest
 
 from agent.core.errors import ConfigError
+from agent.loops.beat import UNHEARD
+from agent.loops.isolation import UnexpectedErrors
 from agent.supervisor import reload_on_signal, supervise
+from tests.fakes import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +59,22 @@ async def test_a_loop_that_fails_takes_the_others_with_it():
         await supervise([forever, Broken()], asyncio.Event())
     assert raised.group_contains(RuntimeError, match="a bug")
     assert forever.ended
+
+
+async def test_a_loop_that_is_isolated_takes_nobody_with_it():
+    stop, forever, runs = asyncio.Event(), Forever(), []
+
+    async def broken():
+        runs.append(1)
+        raise RuntimeError("a bug")
+
+    clock = FakeClock()
+    isolated = UnexpectedErrors("n1", clock).isolated("x", broken, UNHEARD)
+    supervisor = asyncio.create_task(supervise([isolated, forever], stop))
+    await clock.advance(10)
+    assert (len(runs), forever.ended) == (4, False)
+    stop.set()
+    await supervisor
 
 
 async def test_last_words_are_said_after_the_loops_and_before_the_lasting_ones_end():

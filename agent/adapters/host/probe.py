@@ -71,8 +71,8 @@ class Probe:
         self._under_way, began = name, time.monotonic()
         try:
             self._values |= reading()
-        except (OSError, ValueError, LookupError) as error:
-            self._failed(name, f"{type(error).__name__}: {error}")
+        except Exception as error:  # psutil's errors, and whatever else odd text in /proc may lead to
+            self._failed(name, f"{type(error).__name__}: {error}", error)
         else:
             if self._faults.pop(name, None):
                 log.info("Host can be read again", {"sensor": name})
@@ -83,7 +83,9 @@ class Probe:
             for name, took_seconds, failed in done.result():
                 self._tally.read(name, took_seconds, failed=failed)
 
-    def _failed(self, name: str, fault: str) -> None:
+    def _failed(self, name: str, fault: str, error: Exception) -> None:
+        is_expected = isinstance(error, OSError | ValueError | LookupError)
         if self._faults.get(name) != fault:  # said once, not every second
             self._faults[name] = fault
-            log.error("Unable to read the host, keeping its last values", {"sensor": name, "err": fault})
+            told = {"sensor": name, "err": fault}
+            log.error("Unable to read the host, keeping its last values", told, exc_info=None if is_expected else error)

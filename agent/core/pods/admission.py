@@ -157,8 +157,7 @@ def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
     node = premises.node
     if not accepts(pod, node):
         return _failed(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
-    taken = [port for other in premises.others for port in other.host_ports]
-    if any(_conflicts(port, other) for port in wanted.host_ports for other in taken):
+    if _conflicts(wanted, premises.others):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     for taint in node.get("spec", {}).get("taints") or ():
         if taint["effect"] == "NoExecute" and not tolerates(pod["spec"].get("tolerations") or (), taint):
@@ -170,8 +169,19 @@ def _failed(predicate: str, why: str) -> Refusal:
     return Refusal(predicate, f"Predicate {predicate} failed: {why}")
 
 
-def _conflicts(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in {one[0], other[0]})
+def _conflicts(wanted: Claim, others: Iterable[Claim]) -> bool:
+    """Whether a port of the node is taken, at the same address or at any; there may be thousands of them."""
+    if not wanted.host_ports:
+        return False
+    taken: dict[tuple[str, int], set[str]] = {}
+    for other in others:
+        for address, protocol, port in other.host_ports:
+            taken.setdefault((protocol, port), set()).add(address)
+    return any(
+        found and (address == _ANY_ADDRESS or not found.isdisjoint({address, _ANY_ADDRESS}))
+        for address, protocol, port in wanted.host_ports
+        if (found := taken.get((protocol, port)))
+    )
 
 
 def _going_down(problems: Iterable[str]) -> Refusal | None:

@@ -40,21 +40,24 @@ def phase(pod: Object, statuses: Statuses, *, is_over: bool) -> str:
     return SUCCEEDED if all(codes[one["name"]] == 0 for one in containers(pod)) else FAILED
 
 
-def is_initialized(pod: Object, statuses: Statuses, *, up_to: str = "") -> bool:
-    """Whether what comes after the init containers, or after one of them, may run, or has run already."""
-    if any(has_run(statuses[one["name"]]) for one in containers(pod)):
-        return True
-    waited_for = incomplete(pod, statuses)
-    return up_to not in waited_for if up_to else not waited_for
+def is_initialized(pod: Object, statuses: Statuses) -> bool:
+    """Whether what comes after the init containers may run, or has run already."""
+    return has_run_any(pod, statuses) or not incomplete(pod, statuses)
+
+
+def has_run_any(pod: Object, statuses: Statuses) -> bool:
+    """Whether a container proper was ever started, whatever the init containers are said to be doing."""
+    return any(has_run(statuses[one["name"]]) for one in containers(pod))
 
 
 def incomplete(pod: Object, statuses: Statuses) -> list[str]:
     """The init containers that others wait for."""
-    return [
-        one["name"]
-        for one in init_containers(pod)
-        if not statuses[one["name"]].get("started" if is_sidecar(one) else "ready")
-    ]
+    return [one["name"] for one in init_containers(pod) if is_waited_for(one, statuses)]
+
+
+def is_waited_for(init: Object, statuses: Statuses) -> bool:
+    """Whether an init container has not come so far that the next container may be started."""
+    return not statuses[init["name"]].get("started" if is_sidecar(init) else "ready")
 
 
 def conditions(pod: Object, statuses: Statuses, phase: str, *, has_sandbox: bool, now: str) -> list[Object]:
@@ -99,9 +102,10 @@ def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Words:
 def _ready(pod: Object) -> _Words:
     """Readiness gates are conditions that others set."""
     faults = []
+    told = {one["type"]: one for one in reversed(pod.get("status", {}).get("conditions") or ())}  # the first counts
     for gate in pod["spec"].get("readinessGates") or ():
         kind = gate["conditionType"]
-        found = find_condition(pod.get("status", {}), kind)
+        found = told.get(kind)
         if found is None:
             faults.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
         elif found["status"] != "True":

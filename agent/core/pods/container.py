@@ -12,6 +12,7 @@ from agent.core.pods.script import Script
 RUNTIME = "fake"  # as in the Node's containerRuntimeVersion
 BACK_OFF = "CrashLoopBackOff"
 _FIRST_BACK_OFF_SECONDS, _MOST_BACK_OFF_SECONDS = 10.0, 300.0
+_MOST_RESTARTS = 2**31 - 1  # what the API has room for
 _FORGIVEN_SECONDS = 600.0  # a container that ran for so long is not held back
 _LOST = "The container could not be located when the pod was terminated"
 
@@ -35,7 +36,7 @@ def waiting(container: Object, reason: str) -> Object:
 def started(before: Object, container: Object, uid: str, now: datetime) -> Object:
     """The container, running from now on; one that ran before is run again."""
     ended = _terminated(before) or before["lastState"].get("terminated")
-    count = before["restartCount"] + 1 if ended else before["restartCount"]
+    count = min(_restarts(before) + 1, _MOST_RESTARTS) if ended else _restarts(before)
     image = _tagged(container["image"])
     status = {
         "name": container["name"],
@@ -148,12 +149,17 @@ def back_off_end(status: Object) -> datetime | None:
 def _back_off_seconds(status: Object) -> float:
     """How long after its end a container is held back: not the first time, then ever longer."""
     ended = _terminated(status) or status["lastState"]["terminated"]
-    if not status["restartCount"] or not ended.get("startedAt"):
+    if not _restarts(status) or not ended.get("startedAt"):
         return 0.0
     if moment(ended["finishedAt"]) - moment(ended["startedAt"]) > timedelta(seconds=_FORGIVEN_SECONDS):
         return 0.0
-    doublings = min(status["restartCount"] - 1, 10)
+    doublings = min(_restarts(status) - 1, 10)
     return float(min(_FIRST_BACK_OFF_SECONDS * 2**doublings, _MOST_BACK_OFF_SECONDS))
+
+
+def _restarts(status: Object) -> int:
+    """How often a container was run again; the API takes numbers below zero, which would be counted up from at once."""
+    return max(0, int(status["restartCount"]))
 
 
 def _terminated(status: Object) -> Object | None:

@@ -4,7 +4,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agent.core.model import Object
-from agent.core.pods.parts import deletion_grace_seconds, doomed_since, is_doomed, moment, wanted_grace_seconds
+from agent.core.pods.parts import (
+    bounded,
+    deletion_grace_seconds,
+    doomed_since,
+    is_doomed,
+    moment,
+    wanted_grace_seconds,
+)
 from agent.core.pods.script import stop_seconds
 
 SHUTDOWN_REASON = "Terminated"
@@ -59,7 +66,7 @@ def _by_deadline(pod: Object) -> Stop | None:
     seconds, began = pod["spec"].get("activeDeadlineSeconds"), pod.get("status", {}).get("startTime")
     if seconds is None or not began:
         return None
-    passed = _stopping(pod, moment(began) + timedelta(seconds=seconds), wanted_grace_seconds(pod))
+    passed = _stopping(pod, moment(began) + timedelta(seconds=bounded(seconds)), wanted_grace_seconds(pod))
     return passed._replace(reason=_DEADLINE[0], message=_DEADLINE[1])
 
 

@@ -30,9 +30,9 @@ class PodEvent(NamedTuple):
 def pod_events(pod: Object, status: Object) -> list[PodEvent]:
     """What a kubelet tells when the status of a pod becomes this one."""
     old = pod.get("status", {})
-    events = []
+    was, now, events = _by_name(old), _by_name(status), []
     for place, container in placed_containers(pod):
-        before, after = _found(old, container["name"]), _found(status, container["name"])
+        before, after = was.get(container["name"], {}), now.get(container["name"], {})
         events += _placed(place, container, _container_events(pod, container, before, after))
         if _is_told_to_end(pod, status, place, container):
             events += _killing(place, container, before)
@@ -43,11 +43,11 @@ def removal_events(pod: Object) -> list[PodEvent]:
     """What a kubelet tells when a pod is gone before it was seen to be deleted."""
     if is_doomed(pod) and _is_noticed(pod):
         return []
-    status = pod.get("status", {})
+    statuses = _by_name(pod.get("status", {}))
     return [
         event
         for place, container in placed_containers(pod)
-        for event in _killing(place, container, _found(status, container["name"]))
+        for event in _killing(place, container, statuses.get(container["name"], {}))
     ]
 
 
@@ -119,5 +119,5 @@ def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
     yield PodEvent(reason, message, "Normal" if reason == "DeadlineExceeded" else "Warning")
 
 
-def _found(status: Object, name: str) -> Object:
-    return next((one for one in container_statuses(status) if one["name"] == name), {})
+def _by_name(status: Object) -> dict[str, Object]:
+    return {one["name"]: one for one in container_statuses(status)}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agent.core.model import Object
 from agent.core.pods import container as one
-from agent.core.pods.conditions import is_initialized, phase
+from agent.core.pods.conditions import has_run_any, is_initialized, is_waited_for, phase
 from agent.core.pods.ending import Stop, stop
 from agent.core.pods.parts import (
     EPHEMERAL,
@@ -19,6 +19,7 @@ from agent.core.pods.parts import (
     MAIN,
     PENDING,
     SUCCEEDED,
+    bounded,
     container_statuses,
     containers,
     ephemeral_containers,
@@ -93,10 +94,11 @@ class _Life:
         """Let every container do what is due: init containers one after the other, then all others."""
         for spec in ephemeral_containers(self.pod):
             self._move(EPHEMERAL, spec)
+        was_initialized = has_run_any(self.pod, self.statuses)
         for spec in init_containers(self.pod):
             self._move(INIT, spec)
-            self._notice_probes()
-            if not is_initialized(self.pod, self.statuses, up_to=spec["name"]):
+            self._notice_probe(INIT, spec)  # of this one only: a pod may have thousands
+            if not was_initialized and is_waited_for(spec, self.statuses):
                 return
         for spec in containers(self.pod):
             self._move(MAIN, spec)
@@ -143,16 +145,19 @@ class _Life:
     def _notice_probes(self) -> None:
         """Started and ready as far as the probes, which always succeed, would have said by now."""
         for place, spec in placed_containers(self.pod):
-            if place == EPHEMERAL:
-                continue  # has none, and is never called ready
-            status = self.statuses[spec["name"]]
-            began = one.started_at(status)
-            is_up = began is not None and self._is_due(_probed_at(began, spec, "startupProbe"))
-            if place == INIT and not is_sidecar(spec):
-                is_ready = one.exit_code(status) == 0
-            else:
-                is_ready = is_up and began is not None and self._is_due(_probed_at(began, spec, "readinessProbe"))
-            self.statuses[spec["name"]] = {**status, "started": is_up, "ready": is_ready}
+            self._notice_probe(place, spec)
+
+    def _notice_probe(self, place: str, spec: Object) -> None:
+        if place == EPHEMERAL:
+            return  # has none, and is never called ready
+        status = self.statuses[spec["name"]]
+        began = one.started_at(status)
+        is_up = began is not None and self._is_due(_probed_at(began, spec, "startupProbe"))
+        if place == INIT and not is_sidecar(spec):
+            is_ready = one.exit_code(status) == 0
+        else:
+            is_ready = is_up and began is not None and self._is_due(_probed_at(began, spec, "readinessProbe"))
+        self.statuses[spec["name"]] = {**status, "started": is_up, "ready": is_ready}
 
     def _is_due(self, at: datetime) -> bool:
         """Whether a moment has come; if not, it is one to wake up for."""
@@ -182,4 +187,4 @@ class _Life:
 
 
 def _probed_at(began: datetime, spec: Object, probe: str) -> datetime:
-    return began + timedelta(seconds=(spec.get(probe) or {}).get("initialDelaySeconds") or 0)
+    return began + timedelta(seconds=bounded((spec.get(probe) or {}).get("initialDelaySeconds")))

@@ -1,7 +1,7 @@
 """What a pod says about itself, read from the object as the API has it."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from agent.core.model import Object
 
@@ -10,7 +10,9 @@ INIT, MAIN, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"  #
 CRITICAL_PRIORITY = 2_000_000_000
 _MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30  # as the API server sets it
-_MOST_SECONDS = 10 * 365 * 24 * 3600
+_MOST_SECONDS = 100 * 365 * 24 * 3600
+# Times that others write: within these, clocks can be moved by any bounded number of seconds.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def init_containers(pod: Object) -> list[Object]:
@@ -66,7 +68,7 @@ def is_begun(pod: Object) -> bool:
 
 def is_doomed(pod: Object) -> bool:
     """Whether somebody wants the pod to be gone."""
-    return "deletionTimestamp" in pod["metadata"]
+    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def is_mirror(pod: Object) -> bool:
@@ -96,8 +98,9 @@ def full_name(pod: Object) -> str:
 
 
 def moment(text: str) -> datetime:
-    """A time as the API writes it."""
-    return datetime.fromisoformat(text)
+    """A time as the API writes it; one that is out of all bounds counts as the end of them."""
+    at = datetime.fromisoformat(text)
+    return min(max(at if at.tzinfo else at.replace(tzinfo=UTC), _EARLIEST), _LATEST)
 
 
 def doomed_since(pod: Object) -> datetime:
@@ -107,14 +110,14 @@ def doomed_since(pod: Object) -> datetime:
 
 def deletion_grace_seconds(pod: Object) -> int:
     """How long a deleted pod may take to end."""
-    return _bounded(pod["metadata"].get("deletionGracePeriodSeconds"))
+    return bounded(pod["metadata"].get("deletionGracePeriodSeconds"))
 
 
 def wanted_grace_seconds(pod: Object) -> int:
     """How long a pod wants to be given to end."""
-    return _bounded(pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS))
+    return bounded(pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS))
 
 
-def _bounded(seconds: int | None) -> int:
+def bounded(seconds: int | None) -> int:
     """Seconds that a clock can be moved by: the API takes any number."""
     return min(max(seconds or 0, 0), _MOST_SECONDS)

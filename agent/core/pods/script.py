@@ -15,6 +15,8 @@ from agent.core.pods.parts import INIT, MAIN, is_of_job, is_sidecar
 _DOMAIN = "fake-kubelet.dev"
 _MOST_SECONDS = 10 * 365 * 24 * 3600.0  # for ever, as far as any clock of a pod is concerned
 
+_LONGEST_WORD = 64  # it is read again for each container
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -53,10 +55,10 @@ def _said(pod: Object, key: str) -> str:
 
 def _seconds(text: str) -> float | None:
     try:
-        return min(max(0.0, parse_seconds(text)), _MOST_SECONDS) if text else None
+        return min(max(0.0, parse_seconds(text)), _MOST_SECONDS) if 0 < len(text) <= _LONGEST_WORD else None
     except ValueError:
         return None
 
 
 def _code(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 3 else None
+    return int(text) if len(text) <= 3 and text.isascii() and text.isdecimal() else None

@@ -69,3 +69,17 @@ async def test_a_first_reading_has_more_time_since_there_is_no_last_value_to_kee
     assert [record.msg for record in caplog.records] == ["Host does not answer, keeping its last values"]
     slow.set()
     await settled(probe)
+
+
+async def test_an_error_that_no_reading_is_known_for_leaves_the_others_alone(tally, caplog):
+    class PsutilError(Exception):
+        pass
+
+    def broken():
+        raise PsutilError("nonsense")
+
+    probe = Probe({"bad": broken, "good": lambda: {"a": 1}}, tally=tally)
+    assert await probe.read() == {"a": 1}
+    await settled(probe)
+    assert told(tally)["errors_total", "bad", "failed"] == 1
+    assert caplog.records[0].exc_info

@@ -95,3 +95,22 @@ def test_a_reload_before_the_first_heartbeat_does_not_make_it_ready(loop, manage
     with loop.reloading():
         pass
     assert manager.told == []
+
+
+async def test_what_others_wrote_into_the_node_is_no_assignment_of_its_own(loop, manager, clock):
+    message = "one\nWATCHDOG=trigger\nMAINPID=1\x1b\udc80" + "a" * 10_000
+    node = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": message}]}}
+    loop.follow(lambda: Vitals(node=node, lease_age_seconds=1.0))
+    async with running(loop):
+        await clock.advance(1)
+    (status,) = (word for word in manager.words() if word.startswith("STATUS="))
+    assert status.isprintable()
+    assert len(status) < 1000
+
+
+async def test_words_that_cannot_be_found_do_not_keep_the_watchdog_hungry(loop, manager, clock):
+    node = {"status": {"conditions": [{"type": "Ready"}]}}  # what no door would let in
+    loop.follow(lambda: Vitals(node=node, lease_age_seconds=1.0))
+    async with running(loop):
+        await clock.advance(12)
+    assert manager.words().count("WATCHDOG=1") == 3

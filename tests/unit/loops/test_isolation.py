@@ -1,0 +1,485 @@
+"""An error that nobody expected: logged, counted and tried again, and it ends nothing else."""
+
+import asyncio
+import logging
+from itertools import pairwise
+
+import pytest
+
+from agent.core.config import Config, Pods
+from agent.core.errors import ConfigError
+from agent.core.events import STARTING
+from agent.core.pods.static import Manifest
+from agent.loops.beat import LoopBeat
+from agent.loops.isolation import Pauses, UnexpectedErrors
+from agent.loops.ownnode import is_newer
+from agent.node import Lanes, Node, PodLanes
+from agent.ports import NodeDeleted, StartError
+from tests.fakes import FakeObjects, merged, running, settle
+
+pytestmark = pytest.mark.anyio
+
+
+def bug(_verb):
+    return RuntimeError("a bug")
+
+
+def fine(_verb):
+    return None
+
+
+def counted(node):
+    (family,) = (family for family in node.families() if family.name == "fake_kubelet_unexpected_errors_total")
+    return {sample.labels["loop"]: sample.value for sample in family.samples if sample.value}
+
+
+class PodObjects(FakeObjects):
+    """Pods at an API server, as PodApi and WatchApi want them."""
+
+    async def patch_status(self, namespace, name, patch):
+        self._called(f"patch {name}")
+        return self._store(name, merged(self._found(name), patch))
+
+    async def delete(self, namespace, name, uid):
+        await super().delete(name)
+
+    async def add(self, name, **fields):
+        """A pod that is bound to the node."""
+        metadata = {"name": name, "namespace": "ns", "generation": 1, **fields.pop("metadata", {})}
+        spec = {"containers": [{"name": "main", "image": "pause:1"}], **fields}
+        await self.create({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+
+    def label(self, name, value):
+        """Change a pod as others do, whoever else can reach the API server."""
+        self._store(name, merged(self.objects[name], {"metadata": {"labels": {"a": value}}}))
+
+    def phase(self, name):
+        return self.objects[name]["status"]["phase"]
+
+
+class Files:
+    """Manifests of static pods; one of them may be one that no hash can be made of."""
+
+    def __init__(self):
+        self.manifests, self.error = [], None
+
+    async def read(self):
+        if self.error:
+            raise self.error
+        return self.manifests
+
+
+@pytest.fixture
+def pods(clock):
+    return PodObjects(clock)
+
+
+@pytest.fixture
+def files():
+    return Files()
+
+
+@pytest.fixture
+def events(clock):
+    return FakeObjects(clock)
+
+
+@pytest.fixture
+def pod_events(clock):
+    return FakeObjects(clock)
+
+
+@pytest.fixture
+def node(clock, host, leases, csinodes, pods, files, events, pod_events, parts, rand):
+    """A node with everything on: each of its loops has a port of its own that can fail."""
+    lanes = Lanes(
+        nodes=parts["registration"],
+        status_nodes=parts["status"],
+        lease_nodes=parts["lease"],
+        leases=leases,
+        csinodes=csinodes,
+        events=events,
+        own_node=parts["watch"],
+        pods=PodLanes(pods=pods, own_pods=pods, events=pod_events, manifests=files),
+    )
+    config = Config(node_name="n1", pods=Pods(manifest_path="/m"))
+    return Node(config=config, host=host, lanes=lanes, clock=clock, rand=rand)
+
+
+class Part:
+    """The Nodes of the cluster through one lane, which fails alone."""
+
+    def __init__(self, nodes):
+        self._nodes, self.fail = nodes, fine
+
+    def __getattr__(self, verb):
+        if verb == "watch":
+            return self._watch
+
+        async def call(*words):
+            if error := self.fail(verb):
+                raise error
+            return await getattr(self._nodes, verb)(*words)
+
+        return call
+
+    async def _watch(self, *words, **options):
+        if error := self.fail("watch"):
+            raise error
+        async for change in self._nodes.watch(*words, **options):
+            if error := self.fail("change"):
+                raise error
+            yield change
+
+
+@pytest.fixture
+def parts(nodes):
+    return {name: Part(nodes) for name in ("registration", "status", "lease", "watch")}
+
+
+def everything(node):
+    return dict.fromkeys((*node.loops, *node.lasting))
+
+
+def is_on_time(leases):
+    times = leases.times("replace")
+    return times and all(later - earlier <= 10.4 for earlier, later in pairwise(times))
+
+
+@pytest.fixture
+def breaking(parts, csinodes, pods, files, events, pod_events, host):
+    """Has one port raise what nobody expected, from each of its methods; and has it work again."""
+
+    async def raising():
+        raise RuntimeError("a bug")
+
+    def break_host(broken):
+        for name in ("snapshot", "glance"):
+            setattr(host, name, raising) if broken else host.__dict__.pop(name, None)
+
+    def switch(what, broken):
+        if what == "host":
+            break_host(broken)
+        elif what == "manifests":
+            files.error = RuntimeError("a bug") if broken else None
+        else:
+            others = {"csinodes": csinodes, "pods": pods, "events": events, "pod events": pod_events}
+            port = parts.get(what) or others[what]
+            port.fail = bug if broken else fine
+            if what in {"pods", "csinodes"}:
+                port.cut()
+        if what == "watch":
+            parts["status"]._nodes.cut()
+
+    return switch
+
+
+@pytest.mark.parametrize(
+    ("what", "loops"),
+    [
+        ("status", {"status"}),
+        ("watch", {"watch"}),
+        ("host", {"status", "sensors"}),
+        ("pods", {"pods"}),
+        ("events", {"events"}),
+        ("pod events", {"events"}),
+        ("manifests", {"staticpods"}),
+    ],
+)
+async def test_a_port_that_raises_fails_one_loop_and_the_lease_is_on_time(
+    node, clock, leases, nodes, pods, breaking, what, loops, caplog
+):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(15)
+        await pods.add("before")
+        breaking(what, broken=True)
+        await clock.advance(30)
+        node.voice.record(STARTING)
+        pods.label("before", "b")
+        await clock.advance(270)
+        assert is_on_time(leases)
+        assert len(leases.times("replace")) == 31
+        assert counted(node).keys() == loops
+        assert "lease" not in node.pulse.faults()
+        shown = [record for record in caplog.records if record.msg == "Unexpected error, will retry"]
+        assert shown[0].exc_info
+        assert len(shown) < 60
+        breaking(what, broken=False)
+        await clock.advance(400)
+        before = counted(node)
+        await pods.add("after")
+        await nodes.patch_status("n1", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
+        await clock.advance(60)
+        assert pods.phase("after") == "Running"
+        assert not node.pulse.faults()
+        assert counted(node) == before
+    assert not node.pulse.stalls()
+
+
+async def test_a_csinode_that_raises_is_red_and_made_when_it_can_be(node, clock, leases, csinodes, breaking):
+    csinodes.fail = bug
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(200)
+        assert is_on_time(leases)
+        assert node.pulse.faults()["csinode"].endswith("unexpected error: RuntimeError: a bug")
+        csinodes.fail = fine
+        await clock.advance(40)
+        assert "n1" in csinodes.objects
+        assert not node.pulse.faults()
+
+
+async def test_a_registration_that_raises_is_red_and_tried_again(node, clock, parts, nodes):
+    parts["registration"].fail = bug
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(60)
+        assert "n1" not in nodes.objects
+        assert "RuntimeError: a bug" in node.pulse.faults()["status"]
+        parts["registration"].fail = fine
+        await clock.advance(40)
+        assert not node.pulse.faults()
+    assert "n1" in nodes.objects
+
+
+async def test_a_renewal_that_raises_is_tried_again_within_a_second_and_the_rhythm_goes_on(node, clock, leases):
+    fails = [RuntimeError("a bug")]
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(15)
+        leases.fail = lambda verb: fails.pop() if fails and verb == "replace" else None
+        await clock.advance(40)
+    assert counted(node) == {"lease": 1}
+    assert leases.times("replace") == pytest.approx([10, 20, 20.2, 30.2, 40.2, 50.2])
+
+
+async def test_renewals_that_raise_all_the_time_are_red_and_not_given_up(node, clock, leases):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(15)
+        leases.fail = bug
+        await clock.advance(60)
+        assert "RuntimeError: a bug" in node.pulse.faults()["lease"]
+        assert not node.pulse.stalls()
+        leases.fail = fine
+        began = clock.elapsed
+        await clock.advance(10)
+        assert leases.times("replace")[-1] - began <= 7
+        assert not node.pulse.faults()
+
+
+async def test_one_pod_that_raises_is_tried_ever_less_often_and_the_others_go_on(node, clock, pods, caplog):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
+        await pods.add("bad")
+        for number in range(5):
+            await pods.add(f"good-{number}")
+        await clock.advance(1000)
+        assert {pods.phase(f"good-{number}") for number in range(5)} == {"Running"}
+        assert pods.times("patch bad") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]
+        assert counted(node) == {"pods": 11}
+        assert not node.pulse.faults()
+        pods.fail = fine
+        await clock.advance(300)
+        assert pods.phase("bad") == "Running"
+    lines = [record for record in caplog.records if record.msg == "Unexpected error, will retry"]
+    assert {record.args["pod"] for record in lines} == {"ns/bad"}
+    stacks = [record for record in lines if record.exc_info]
+    assert 1 <= len(stacks) <= 4
+
+
+async def test_pods_that_all_raise_turn_the_loop_red(node, clock, pods):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
+        for number in range(3):
+            await pods.add(f"p{number}")
+        await clock.advance(130)
+        assert node.pulse.faults()["pods"].endswith("unexpected error: RuntimeError: a bug")
+        pods.fail = fine
+        await clock.advance(300)
+        assert not node.pulse.faults()
+
+
+async def test_a_loop_whose_only_pod_raised_is_well_when_that_is_gone(node, clock, pods):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
+        await pods.add("bad")
+        await clock.advance(130)
+        assert "pods" in node.pulse.faults()
+        await pods.delete("ns", "bad", "")
+        await clock.advance(1)
+        assert not node.pulse.faults()
+
+
+async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(node, clock, pods):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
+        await pods.add("bad")
+        for number in range(600):
+            pods.label("bad", str(number))
+            await clock.advance(1)
+        assert len(pods.times("patch bad")) < 70
+
+
+async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch(node, clock, pods, caplog):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(1)
+        odd = {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "nonsense"}}}]}
+        await pods.add("odd", **odd)
+        await pods.add("good")
+        await clock.advance(200)
+        assert pods.phase("good") == "Running"
+        assert pods.times("list") == [0]
+        assert pods.times("watch") == [0]
+        assert counted(node) == {"pods": 8}  # 1, 2, 4 … 128 s apart
+        assert {record.args["pod"] for record in caplog.records if "pod" in record.args} == {"ns/odd"}
+        pods.cut()  # and it is in the list of the next one, too
+        await clock.advance(30)
+        await pods.add("later")
+        await pods.delete("ns", "odd", "")
+        await clock.advance(15)
+        assert pods.phase("later") == "Running"
+        before = counted(node)
+        await clock.advance(600)
+        assert counted(node) == before
+        assert [pod["metadata"]["name"] for pod in node._pods.shelf.pods()] == ["good", "later"]
+
+
+async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes):
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(15)
+        nodes._tell("MODIFIED", {"metadata": {"name": "n1", "resourceVersion": "1"}})  # what no door would let in
+        await nodes.patch_status("n1", {"spec": {"unschedulable": True}})
+        await clock.advance(15)
+        assert nodes.times("watch") == [0]
+        assert counted(node) == {"watch": 1}
+        assert "NodeNotSchedulable" in [event["reason"] for event in node._lanes.events.objects.values()]
+
+
+async def test_one_manifest_that_raises_leaves_the_others_alone(node, clock, files, pods):
+    good, odd = ({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}} for name in "go")
+    odd["spec"]["x"] = {1, 2}  # no JSON
+    files.manifests = [Manifest("/m/odd", odd), Manifest("/m/good", good)]
+    node.start()
+    async with running(*everything(node)):
+        await clock.advance(30)
+        assert pods.phase("g-n1") == "Running"
+        assert counted(node).keys() == {"staticpods"}
+
+
+async def test_an_event_that_cannot_be_made_or_sent_is_dropped_and_the_next_one_is_sent(node, clock, events):
+    async with running(*everything(node)):
+        await clock.advance(5)
+        sent, dropped = len(events.objects), node.voice.outcomes.value("dropped")
+        node.voice.record(STARTING, about={"no": "name"})
+        events.fail = bug
+        node.voice.record(STARTING._replace(reason="Second"))
+        await settle()
+        events.fail = fine
+        node.voice.record(STARTING._replace(reason="Third"))
+        await clock.advance(5)
+        assert node.voice.outcomes.value("dropped") == dropped + 2
+        assert len(events.objects) == sent + 1
+        assert counted(node) == {"events": 2}
+        await asyncio.wait_for(node.voice.drained(), 5)
+
+
+async def test_a_shutdown_goes_on_when_its_pods_raise(clock, make_node):
+    node = make_node()
+    node.start()
+
+    async def broken():
+        raise RuntimeError("a bug")
+
+    node.departure._end_pods = broken
+    async with running(*everything(node)):
+        await clock.advance(5)
+        begun = asyncio.create_task(node.departure.begin())
+        await clock.advance(5)
+        await begun
+        assert node.departure.ended.value() > 0
+        assert counted(node) == {"shutdown": 1}
+
+
+@pytest.mark.parametrize("error", [StartError("act"), NodeDeleted("gone"), ConfigError("wrong")])
+async def test_what_a_person_must_fix_ends_the_loop(clock, error):
+    async def run():
+        raise error
+
+    async def group():
+        raise ExceptionGroup("several", [RuntimeError(), error])
+
+    errors = UnexpectedErrors("n1", clock)
+    with pytest.raises(type(error)):
+        await errors.isolated("x", run, beat(clock)).run()
+    with pytest.raises(ExceptionGroup):
+        await errors.isolated("x", group, beat(clock)).run()
+    assert errors.total.value("x") == 0
+
+
+def beat(clock):
+    return LoopBeat("x", clock, deadline_seconds=10, observe=lambda *_: None)
+
+
+async def test_a_loop_that_is_cancelled_ends_even_if_it_fails_in_doing_so(clock):
+    async def run():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("a bug")
+
+    task = asyncio.create_task(UnexpectedErrors("n1", clock).isolated("x", run, beat(clock)).run())
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_loop_that_ran_for_long_begins_with_a_short_pause_again(clock):
+    began = []
+
+    async def run():
+        began.append(clock.elapsed)
+        await clock.sleep(100 if len(began) == 5 else 0)
+        raise RuntimeError("a bug")
+
+    pauses = Pauses(1.0, 30.0)
+    async with running(UnexpectedErrors("n1", clock).isolated("x", run, beat(clock), pauses)):
+        await clock.advance(130)
+    assert began == [0, 1, 3, 7, 15, 116, 118, 122, 130]
+
+
+async def test_a_flood_of_errors_is_counted_in_full_and_logged_in_part(clock, caplog):
+    errors = UnexpectedErrors("n1", clock)
+    isolation = errors.isolation("x")
+    for number in range(10_000):
+        with isolation.attempt(str(number), thing=number):
+            raise RuntimeError("a bug")
+        clock.elapsed += 0.01
+    assert errors.total.value("x") == 10_000
+    lines = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert 20 <= len(lines) <= 50
+    assert lines[0].args["thing"] == 0
+    assert len([record for record in lines if record.exc_info]) == 1
+
+
+def test_resource_versions_of_any_length_can_be_compared():
+    long = "9" * 5000
+    assert is_newer(long, "1")
+    assert not is_newer("1", long)
+    assert is_newer("10", "9")
+    assert not is_newer("9", "9")
+    assert not is_newer("٣", "1")
+    assert not is_newer("x", "1")
+    assert is_newer("10", "007")
