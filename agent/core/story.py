@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from agent.core.model import Object
 from agent.core.pods.parts import container_statuses
+from agent.core.times import parse_time
 
 _FAILED_PULLS = {
     "ErrImagePull": "image can't be pulled",
@@ -87,7 +88,7 @@ def _status(pod: Object, container: str) -> Object | None:
 
 
 def _time(text: str | None) -> datetime:
-    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+    return parse_time(text) if text else datetime.fromtimestamp(0, UTC)
 
 
 def _stamp(at: datetime) -> str:

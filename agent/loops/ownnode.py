@@ -1,11 +1,14 @@
 """Our Node as the watch last showed it."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 
 from agent.core.conditions import find_condition
 from agent.core.model import Object
 from agent.loops.membership import Membership
+
+_DIGITS = re.compile("[0-9]+")
 
 
 class OwnNode:
@@ -67,4 +70,7 @@ def _version(node: Object) -> str:
 
 def is_newer(left: str, right: str) -> bool:
     """Versions are numbers that grow; where they are not, nothing is known."""
-    return left.isdecimal() and right.isdecimal() and int(left) > int(right)
+    if not (_DIGITS.fullmatch(left) and _DIGITS.fullmatch(right)):
+        return False
+    left, right = left.lstrip("0"), right.lstrip("0")  # of any length: int() is slow, and has a limit
+    return (len(left), left) > (len(right), right)

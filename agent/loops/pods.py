@@ -22,7 +22,7 @@ from agent.core.pods.admission import (
 from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.life import Turn, turn
-from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, on_host_network
+from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, moment, on_host_network
 from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
 from agent.core.pods.status import Setting
@@ -240,7 +240,7 @@ class PodLoop:
         if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
             return ()
         ranges = pod_ranges(node)
-        began = datetime.fromisoformat(pod["status"]["startTime"])
+        began = moment(pod["status"]["startTime"])
         if not ranges and (now - began).total_seconds() < _NO_RANGE_SECONDS:
             self._agenda.call(uid_of(pod), in_seconds=_NO_NODE_SECONDS)
             return None

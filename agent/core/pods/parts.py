@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from agent.core.model import Object
+from agent.core.times import parse_time
 
 SUCCEEDED, FAILED, RUNNING, PENDING = "Succeeded", "Failed", "Running", "Pending"
 INIT, MAIN, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"  # where containers stand in a spec
@@ -97,7 +98,7 @@ def full_name(pod: Object) -> str:
 
 def moment(text: str) -> datetime:
     """A time as the API writes it."""
-    return datetime.fromisoformat(text)
+    return parse_time(text)
 
 
 def doomed_since(pod: Object) -> datetime:
