@@ -30,7 +30,7 @@ def refuse_bombs(text: str) -> None:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.AliasEvent):
             is_endless = any(anchor == event.anchor for anchor, _ in open_parts)  # it stands in what it names
-            total += _MOST_NODES if is_endless else sizes.get(event.anchor, 1)
+            total += _MOST_NODES if is_endless else sizes.get(str(event.anchor), 1)
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = open_parts.pop()
             if anchor:

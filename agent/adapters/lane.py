@@ -16,6 +16,7 @@ from aiohttp.client_proto import ResponseHandler
 from agent import __version__
 from agent.adapters.answers import (
     MOST_BYTES,
+    MOST_PAGE_BYTES,
     Content,
     Page,
     TooLarge,
@@ -107,7 +108,7 @@ class _Line:
         connector = aiohttp.TCPConnector(
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
         )
-        connector._factory = partial[ResponseHandler](_Answers, loop=asyncio.get_running_loop())
+        connector._factory = partial(_Answers, loop=asyncio.get_running_loop())  # type: ignore[assignment]
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -219,14 +220,16 @@ class Lane:
 
     async def page(self, path: str, query: Sequence[tuple[str, str]]) -> Page:
         """A part of a list; TooLarge where a smaller one has to be asked for."""
-        return page(await self._content("GET", path, query))
+        return page(await self._content("GET", path, query, MOST_PAGE_BYTES))
 
-    async def _content(self, method: str, path: str, query: Sequence[tuple[str, str]], **sent: Any) -> Content:
+    async def _content(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
+    ) -> Content:
         async with self._line.in_use() as line:
             with self._translated(method, path):
                 response = await line.send(method, path, [*self._query, *query], self._timeout_seconds, **sent)
                 async with response:
-                    return await self._yes(response)
+                    return await self._yes(response, most_bytes)
 
     async def stream(
         self, path: str, query: list[tuple[str, str]], *, seconds: float
@@ -249,9 +252,9 @@ class Lane:
         finally:
             self._streams -= 1
 
-    async def _yes(self, response: aiohttp.ClientResponse) -> Content:
+    async def _yes(self, response: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> Content:
         """What the server said, if it was a yes."""
-        content = await _read(response)
+        content = await _read(response, most_bytes)
         if 200 <= response.status < 300:
             return content
         error = refusal(response.status, decoded(response.status, content), response.headers.get("Retry-After"))
@@ -295,13 +298,13 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-async def _read(response: aiohttp.ClientResponse) -> Content:
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
     """The body, unless it is larger than any object of ours can be."""
     body = bytearray()
     async for part in response.content.iter_any():
         body += part
-        if len(body) > MOST_BYTES:
-            raise TooLarge(f"the answer is larger than {MOST_BYTES} bytes")
+        if len(body) > most_bytes:
+            raise TooLarge(f"the answer is larger than {most_bytes} bytes")
     return body
 
 

@@ -4,6 +4,7 @@ The loops index into objects freely because nothing passes this door that they c
 may be anything.
 """
 
+from functools import lru_cache
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, field, to_builtins
@@ -156,12 +157,15 @@ def misfit(answer: Object, shape: type[Struct]) -> str | None:
     return None
 
 
+_amount = lru_cache(maxsize=1024)(Quantity.parse)  # most amounts are those of the last answer
+
+
 def _read(kind: type, value: Any) -> Any:
     """Read a text with the very function that will read it later; a ValueError is a misfit."""
     if not isinstance(value, str):
         raise ValueError(f"expected `str`, got `{type(value).__name__}`")  # noqa: TRY004  as msgspec wants it
     if kind is Amount:
-        Quantity.parse(value)
+        _amount(value)
     else:
         parse_time(value)
     return kind(value)
