@@ -183,6 +183,11 @@ class Mutations:
         content = json.encode(changed)
         return self._garbled(content) if self._chance.random() < 0.05 else content
 
+    def any(self) -> bytes:
+        """One of them."""
+        self._turn = self._chance.randrange(len(self._places))
+        return self.next()
+
     def value(self) -> Any:
         """Something to put in a place."""
         if self._chance.random() < 0.1:
