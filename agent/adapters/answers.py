@@ -95,8 +95,9 @@ def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
 
 
 def printable(text: str) -> str:
-    """The words of a server, not too many, and without what a terminal would obey."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[:_MOST_WORDS])
+    """The words of a server on one line, not too many, and without what a terminal would obey."""
+    words = " ".join(text[:_MOST_WORDS].split())
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in words)
 
 
 def _is_too_deep(answer: Object) -> bool:

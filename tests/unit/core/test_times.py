@@ -47,7 +47,7 @@ def test_a_time_is_read_in_utc_and_one_too_far_away_becomes_the_end(text, moment
     ],
 )
 def test_what_a_kubelet_could_not_read_is_no_time(text):
-    with pytest.raises(ValueError, match="not a time|out of range|must be in"):
+    with pytest.raises(ValueError, match=r"not a time|out of range|must be in"):
         parse_time(text)
 
 
