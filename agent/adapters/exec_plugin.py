@@ -10,7 +10,6 @@ from pathlib import Path
 
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
-from agent.core.times import EARLIEST, LATEST
 
 DEADLINE_SECONDS = 30.0
 _FOR_THE_PLUGIN = "client.authentication.k8s.io/exec"  # the name of its own settings among those of a cluster
@@ -98,7 +97,7 @@ def _grant(said: bytes, version: str) -> Grant:
         expires_at = datetime.fromisoformat(expires) if expires else None
         if expires_at and expires_at.tzinfo is None:  # Go refuses it, too
             raise ConfigException(f"exec: the plugin's expirationTimestamp {expires} has no time zone")
-        return Grant(_user(status), expires_at and min(max(expires_at, EARLIEST), LATEST))
+        return Grant(_user(status), expires_at)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigException("exec: the plugin's answer is no ExecCredential") from error
 

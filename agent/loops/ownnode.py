@@ -1,14 +1,11 @@
 """Our Node as the watch last showed it."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 
 from agent.core.conditions import find_condition
 from agent.core.model import Object
 from agent.loops.membership import Membership
-
-_DIGITS = re.compile("[0-9]+")
 
 
 class OwnNode:
@@ -70,7 +67,8 @@ def _version(node: Object) -> str:
 
 def is_newer(left: str, right: str) -> bool:
     """Versions are numbers that grow; where they are not, nothing is known."""
-    if not (_DIGITS.fullmatch(left) and _DIGITS.fullmatch(right)):
+    if not all(text.isascii() and text.isdecimal() for text in (left, right)):
         return False
-    left, right = left.lstrip("0"), right.lstrip("0")  # of any length: int() is slow, and has a limit
+    # Without int(), which raises for thousands of digits.
+    left, right = left.lstrip("0"), right.lstrip("0")
     return (len(left), left) > (len(right), right)

@@ -240,8 +240,8 @@ class PodLoop:
         if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
             return ()
         ranges = pod_ranges(node)
-        began = moment(pod["status"]["startTime"])
-        if not ranges and (now - began).total_seconds() < _NO_RANGE_SECONDS:
+        waited = now - moment(pod["status"]["startTime"])
+        if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
             self._agenda.call(uid_of(pod), in_seconds=_NO_NODE_SECONDS)
             return None
         try:

@@ -119,7 +119,7 @@ class Door:
         self._use_node(await KubeNodes(self.lane).get(objects.NAME))
 
     async def _listed_node(self) -> None:
-        for node in (await KubeSelection.node(self.lane, objects.NAME).list()).objects:
+        for node in (await KubeSelection.node(self.lane, objects.NAME).list()).objects[:1]:
             self._use_node(node)
 
     async def _watched_node(self) -> None:
@@ -147,7 +147,7 @@ class Door:
     async def _listed_pods(self) -> None:
         listed, _ = await self._pods.list()
         self._shelf.others(listed)
-        for pod in sorted(listed, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+        for pod in sorted(listed, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))[:3]:
             self._use_pod(pod)
 
     async def _watched_pods(self) -> None:

@@ -63,6 +63,7 @@ async def members(proxy, admin, node_name, tmp_path):
 
 
 def create_pods(admin, name):
+    eventually(lambda: admin.ask("GET", "/api/v1/namespaces/default/serviceaccounts/default"), within=60)
     for number in range(_PODS):
         spec = {"nodeName": name, "containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Always"}
         metadata = {"name": f"{name}-{number}", "annotations": {"fake-kubelet.dev/run-for": "1s"}}

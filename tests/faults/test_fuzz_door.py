@@ -36,19 +36,19 @@ def test_no_object_however_mutated_makes_anything_fail_behind_the_door():
     readers = [(kind, read, Mutations(example, chance)) for kind, (example, read) in Door().readers().items()]
     let_in: Counter[str] = Counter()
     slowest = 0.0, "", b""
-    began = time.monotonic()
+    began = time.process_time()
     for number in range(OBJECTS):
         kind, read, mutations = readers[number % len(readers)]
         content = mutations.next()
-        at = time.monotonic()
+        at = time.process_time()
         try:
             let_in[kind] += read(content)
         except Exception as error:
             error.add_note(f"FUZZ_SEED={SEED}, number {number}, {kind}: {content[:3000]!r}")
             raise
-        slowest = max(slowest, (time.monotonic() - at, kind, content[:200]))
-    took = time.monotonic() - began
-    print(f"\n{OBJECTS} objects in {took:.1f} s, seed {SEED}, let in: {dict(let_in)}")
+        slowest = max(slowest, (time.process_time() - at, kind, content[:200]))
+    took = time.process_time() - began
+    print(f"\n{OBJECTS} objects in {took:.1f} s of CPU, seed {SEED}, let in: {dict(let_in)}")
     print(f"the slowest took {slowest[0] * 1000:.1f} ms: {slowest[1]} {slowest[2]!r}")
     each = OBJECTS // len(readers)
     for kind, _, _ in readers:
