@@ -15,6 +15,7 @@ from agent.ports import Change, Listed, Unavailable
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
 _MOST_PAGES = 1000
+_MOST_LIST_BYTES = 2**29
 _LONGEST_TOKEN = _LONGEST_VERSION = 8192
 
 
@@ -152,20 +153,24 @@ class KubeSelection:
     async def list(self) -> Listed:
         """All of them now, page by page, and the version from which a watch goes on."""
         found: list[Object] = []
-        token, limit = "", self._page
+        token, limit, total_bytes = "", self._page, 0
         for _ in range(_MOST_PAGES):
             try:
-                page = await self._lane.page(self._path, [*self._query, *_page_query(limit, token)])
+                page, size = await self._lane.page(self._path, [*self._query, *_page_query(limit, token)])
             except TooLarge:
                 if limit is None or limit == 1:
                     raise
                 limit //= 2  # objects of a megabyte each, perhaps
                 continue
-            changes = [self._admitted("ADDED", bytes(raw)) for raw in page.items or ()]
+            items, total_bytes = page.items or [], total_bytes + size
+            if self._name and len(items) > 1:
+                raise Unavailable(f"the list of {self._path} makes no sense: there are {len(items)} of one name")
+            changes = [self._admitted("ADDED", bytes(raw)) for raw in items]
             found += [change.object for change in changes if change and change.kind == "ADDED"]
             if not page.metadata.token:
                 return Listed(found, _version(page.metadata.version, self._path))
-            if page.metadata.token == token or len(page.metadata.token) > _LONGEST_TOKEN:
+            is_endless = page.metadata.token == token or total_bytes > _MOST_LIST_BYTES
+            if is_endless or self._name or len(page.metadata.token) > _LONGEST_TOKEN:
                 break
             token = page.metadata.token
         raise Unavailable(f"the list of {self._path} has no end")

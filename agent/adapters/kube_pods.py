@@ -58,6 +58,8 @@ class PodSelection(KubeSelection):
         """All that make sense now."""
         self._weights.clear()
         self._weight = 0
+        if len(self._odd) >= _MOST_TOLD:
+            self._odd.clear()
         return await super().list()
 
     def _admitted(self, kind: str, content: bytes) -> Change | None:
@@ -89,10 +91,8 @@ class PodSelection(KubeSelection):
         self._weights[uid], self._weight = weight, total
 
     def _leave_out(self, uid: str, name: str, error: Unavailable) -> None:
-        if uid in self._odd:
+        if uid in self._odd or len(self._odd) >= _MOST_TOLD:
             return
-        if len(self._odd) >= _MOST_TOLD:
-            self._odd.clear()
         self._odd.add(uid)
         log.error("Pod makes no sense and is left alone", {"err": error, "pod": name})
 

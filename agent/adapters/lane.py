@@ -187,6 +187,8 @@ class Lane:
         tally: RequestTally | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
+        # A heartbeat is tried five times in a row: all of them together must fit into a lease.
+        self._patience_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
         self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
         # The part before the slash becomes the manager in managedFields, as for a kubelet.
@@ -218,9 +220,10 @@ class Lane:
         """One request; its answer as an object, or an ApiError."""
         return decoded(200, await self._content(method, path, query, body=body, content_type=content_type))
 
-    async def page(self, path: str, query: Sequence[tuple[str, str]]) -> Page:
-        """A part of a list; TooLarge where a smaller one has to be asked for."""
-        return page(await self._content("GET", path, query, MOST_PAGE_BYTES))
+    async def page(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[Page, int]:
+        """A part of a list, and how many bytes it had; TooLarge where a smaller one has to be asked for."""
+        content = await self._content("GET", path, query, MOST_PAGE_BYTES)
+        return page(content), len(content)
 
     async def _content(
         self, method: str, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
@@ -258,6 +261,8 @@ class Lane:
         if 200 <= response.status < 300:
             return content
         error = refusal(response.status, decoded(response.status, content), response.headers.get("Retry-After"))
+        if error.retry_after_seconds and self._patience_seconds is not None:
+            error.retry_after_seconds = min(error.retry_after_seconds, self._patience_seconds)
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
         raise error

@@ -60,7 +60,7 @@ class Told:
         return decoded(200, self.content)
 
     async def page(self, *_: Any) -> Any:
-        return page(self.content)
+        return page(self.content), len(self.content)
 
     async def stream(self, *_: Any, **__: Any) -> Any:
         yield None

@@ -30,7 +30,8 @@ class Lane:
 
     async def page(self, path, query):
         self.asked.append(dict(query))
-        return page(self.answer(dict(query)))
+        content = self.answer(dict(query))
+        return page(content), len(content)
 
     def answer(self, query):
         return json.dumps({"metadata": {"resourceVersion": "3"}, "items": [*self.items]}).encode()

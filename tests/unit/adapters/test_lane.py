@@ -112,6 +112,12 @@ async def test_a_node_of_another_name_is_not_ours(tmp_path):
             await watched(lane)
 
 
+async def test_there_is_one_node_of_a_name(tmp_path):
+    async with lane_to(saying(answer(page(NODE, NODE))), tmp_path) as lane:
+        with pytest.raises(Unavailable, match="there are 2 of one name"):
+            await KubeSelection.node(lane, "n1").list()
+
+
 @pytest.mark.parametrize("version", ["9" * 5000, "abc"])
 async def test_a_version_is_handed_on_as_it_is(tmp_path, version):
     heads = []
