@@ -17,6 +17,7 @@ from agent.core.conditions import is_ready
 from agent.core.config import Config
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
+from agent.core.csr import Refused, issued, overdue, serving_template
 from agent.core.events import event_object, schedulable_events, start_events, status_events
 from agent.core.lease import owned, renewed
 from agent.core.model import Object
@@ -162,8 +163,11 @@ class Door:
 
     async def _watched_csr(self) -> None:
         source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=SigningShape)
-        async for _ in source.watch("1", seconds=1):
-            pass
+        async for kind, request in source.watch("1", seconds=1):
+            if kind in {"ADDED", "MODIFIED"}:
+                with suppress(Refused):
+                    issued(request, request["metadata"]["uid"])
+                overdue(request, START)
 
     async def _token(self) -> None:
         status = await KubeReviews(self.lane).token("t")
@@ -213,6 +217,7 @@ class Door:
         ",".join(node.get("spec", {}).get("podCIDRs") or [])
         conditions(self._config, known.observed, {})
         shares(known.observed)
+        serving_template(objects.NAME, known.observed.get("addresses") or ())
         self._decide(json.decode(json.encode(objects.POD)), node)
 
     def _use_pod(self, pod: Object) -> None:

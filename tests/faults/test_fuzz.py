@@ -20,7 +20,7 @@ from tests.faults.member import Member, Refused
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
-ANSWERS = int(os.environ.get("FUZZ_ANSWERS", "1500"))
+ANSWERS = int(os.environ.get("FUZZ_ANSWERS", "1000"))
 SEED = int(os.environ.get("FUZZ_SEED", "15"))
 _LEASE_SECONDS = 20
 _FLAGS = (f"--node-lease-duration-seconds={_LEASE_SECONDS}", "--node-status-update-frequency=1s", "--healthz-port=0")
