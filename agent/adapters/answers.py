@@ -28,7 +28,7 @@ _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call th
 _MOST_WORDS = 1000
 _MOST_PATIENCE_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
-_FAULTS = (ValueError, RecursionError)  # msgspec's DecodeError and UnicodeDecodeError are ValueErrors
+_FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class TooLarge(Unavailable):

@@ -7,7 +7,7 @@ may be anything.
 from functools import lru_cache
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, field, to_builtins
+from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType, ValidationError, convert, field, to_builtins
 from msgspec.json import decode
 
 from agent.core.model import Object
@@ -143,7 +143,7 @@ def metadata(content: bytes) -> Object:
     """What is read of the metadata of an object, however odd its rest is; Unavailable where that makes no sense."""
     try:
         known = decode(content, type=Stored).metadata
-    except (ValueError, RecursionError) as error:
+    except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(f"an object makes no sense: {error}") from None
     return to_builtins(known)  # type: ignore[no-any-return]
 
