@@ -119,9 +119,8 @@ class KubeReviews:
     async def _status(self, version: str, kind: str, spec: Object, shape: type[Struct]) -> Object:
         review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
         answer = await self._lane.call("POST", f"/apis/{version}/{kind.lower()}s", review)
-        status: Object = answer.get("status") or {}
-        fault = misfit(status, shape) if status else "it has no status"
-        if fault is not None:
+        status: Object = answer.get("status", "")
+        if (fault := misfit(status, shape)) is not None:
             raise Unavailable(f"the answer to a {kind} makes no sense: {fault}")
         return status
 
