@@ -194,7 +194,7 @@ class FuzzProxy:
             if self._chance.random() < 0.1:
                 self.kinds["flood"] += 1
                 await response.write(bookmark * 20_000)
-            for _ in range(self._chance.randrange(10)):
+            for _ in range(self._chance.randrange(20)):
                 self.lies += 1
                 self.kinds["event"] += 1
                 lines = [bookmark, *(line for line in self._known[request.path] if line.startswith(b'{"type"'))]

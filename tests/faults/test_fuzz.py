@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import secrets
 import ssl
 import time
 from contextlib import suppress
@@ -25,6 +26,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "15"))
 _LEASE_SECONDS = 20
 _FLAGS = (f"--node-lease-duration-seconds={_LEASE_SECONDS}", "--node-status-update-frequency=1s", "--healthz-port=0")
 _PODS = 10
+_CALLERS = 8
 
 
 @pytest.fixture
@@ -84,8 +86,8 @@ async def call(member):
     """Somebody with tokens that nobody knows asks for metrics, so that the daemon asks for reviews."""
     port = member.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:
-        for number in itertools.count():
-            headers = {"Authorization": f"Bearer t{number}"}
+        while True:
+            headers = {"Authorization": f"Bearer {secrets.token_hex(4)}"}
             with suppress(aiohttp.ClientError, TimeoutError):
                 async with session.get(f"https://127.0.0.1:{port}/metrics", headers=headers) as answer:
                     await answer.read()
@@ -100,14 +102,15 @@ async def test_a_lying_api_server_ends_no_daemon_and_delays_no_lease(proxy, memb
     idle = [memory_mib(member.process, "VmRSS") for member in members]
     for member in members:
         forget_peak(member.process)
-    caller = asyncio.create_task(call(members[0]))
+    callers = [asyncio.create_task(call(members[0])) for _ in range(_CALLERS)]
     proxy.wild, began = True, time.monotonic()
     while proxy.lies < ANSWERS:
         for member in members:
             assert member.process.running, member.process.log_text()[-5000:]
         await asyncio.sleep(0.1)
     proxy.wild, took = False, time.monotonic() - began
-    caller.cancel()
+    for caller in callers:
+        caller.cancel()
     counted = {member.name: len(proxy.renewals[member.name]) for member in members}
     for member in members:
         await asyncio.to_thread(
