@@ -45,6 +45,7 @@ _DEFAULT_TIMEOUT_SECONDS = 30.0
 _IDLE_SECONDS = 90.0  # as Go's http.Transport
 _WATCH = "WATCH"
 _CONNECT_SECONDS = 10.0
+_READ_BYTES = 16 * 1024
 _MOST_UNREAD = 8  # as Go: a server says 100 Continue no more than five times
 _LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
 _SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
@@ -52,11 +53,17 @@ _FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError, EOFError)
 
 if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
     # asyncio sets aside 256 KiB for each TLS connection; a heartbeat is 1 KiB.
-    asyncio.sslproto.SSLProtocol.max_size = 16 * 1024
+    asyncio.sslproto.SSLProtocol.max_size = _READ_BYTES
 
 
 class _Answers(ResponseHandler):
     """The answers of one connection: who sends more than were asked for is hung up on before they fill the memory."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection; without TLS, too, it is read in pieces: a piece may hold thousands of heads."""
+        super().connection_made(transport)
+        if hasattr(transport, "max_size"):
+            transport.max_size = _READ_BYTES
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Take the head of an answer."""
