@@ -28,6 +28,9 @@ _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call th
 _MOST_WORDS = 1000
 _MOST_PATIENCE_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
+# An API server takes 9999-12-31T23:59:59-23:59 for a time, and prints in UTC what neither it nor a client can read: an
+# object that was read could not be written again. These are all that there are.
+_BEYOND_THE_CALENDAR = ((b'"10000-01-01T', b'"9999-12-31T'), (b'"-0001-12-31T', b'"0001-01-01T'))
 _FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -59,6 +62,9 @@ class WatchEvent(msgspec.Struct):
 def decoded(status: int, content: Content) -> Object:
     """The answer as an object, whatever it means."""
     answer = None
+    for beyond, end in _BEYOND_THE_CALENDAR:
+        if beyond in content:
+            content = content.replace(beyond, end)
     if sum(content.count(mark) for mark in (b",", b"{", b"[")) <= _MOST_PARTS:
         with suppress(*_FAULTS):
             answer = msgspec.json.decode(content)

@@ -35,6 +35,19 @@ def test_a_large_and_nested_object_is_an_answer():
     assert decoded(200, b'{"a": "' + b"x" * (MOST_BYTES - 10) + b'"}')
 
 
+@pytest.mark.parametrize(
+    ("printed", "read"),
+    [
+        ("10000-01-01T23:58:59Z", "9999-12-31T23:58:59Z"),
+        ("10000-01-01T23:58:59.000000Z", "9999-12-31T23:58:59.000000Z"),
+        ("-0001-12-31T00:01:00Z", "0001-01-01T00:01:00Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_a_time_that_nobody_can_read_is_read_as_the_end_of_the_calendar(printed, read):
+    assert decoded(200, b'{"acquireTime":"%s"}' % printed.encode()) == {"acquireTime": read}
+
+
 @pytest.mark.parametrize("content", [b"[]", b"{}", b'{"metadata": {}}', b'{"metadata": {"resourceVersion": 5}}'])
 def test_a_list_has_a_version(content):
     with pytest.raises(Unavailable, match="no list"):
