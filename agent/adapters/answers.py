@@ -21,7 +21,7 @@ from agent.ports import (
 )
 
 Content = bytes | bytearray
-MOST_BYTES = 4 * 2**20  # etcd takes 1.5 MiB for an object, in a form that is shorter than JSON
+MOST_BYTES = 3 * 2**20  # as much as an API server takes; etcd takes 1.5 MiB, in a form that is shorter than JSON
 MOST_PAGE_BYTES = 8 * 2**20
 _MOST_PARTS = 200_000  # a value in a dict or list takes up to 100 times as much memory as its two bytes in JSON
 _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call themselves at each level

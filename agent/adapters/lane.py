@@ -331,5 +331,5 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             if line.strip():
                 yield line
         rest += tail
-        if len(rest) > MOST_BYTES:
-            raise TooLarge(f"a line of the watch is larger than {MOST_BYTES} bytes")
+        if len(rest) > MOST_PAGE_BYTES:
+            raise TooLarge(f"a line of the watch is larger than {MOST_PAGE_BYTES} bytes")
