@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 ARGS ?=
 
-.PHONY: demo test test-lowest audit kind-test lint format bench clean
+.PHONY: demo test test-lowest audit kind-test fuzz lint format bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -30,6 +30,11 @@ kind-test: $(VENV)/.dev
 	@$(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m tests.kind.node_image
 	$(BIN)/python -m pytest tests/kind $(ARGS)
+
+# What `make test` does in part: 100,000 answers in process, and 10,000 lies to the daemon. FUZZ_SEED makes others.
+fuzz: $(VENV)/.dev
+	@$(BIN)/python -m tests.cluster.build
+	FUZZ_OBJECTS=100000 FUZZ_ANSWERS=10000 $(BIN)/python -m pytest -s tests/faults/test_fuzz_door.py tests/faults/test_fuzz.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,4 +1,9 @@
-"""The API server's answers: bytes → an object or an error of ours."""
+"""The API server's answers: bytes → an object or an error of ours.
+
+Whatever a server sends becomes a value of bounded size and depth here, or Unavailable.
+"""
+
+from contextlib import suppress
 
 import msgspec
 
@@ -15,31 +20,100 @@ from agent.ports import (
     Unavailable,
 )
 
-MOST_BYTES = 8 * 2**20  # etcd takes 1.5 MiB for an object; a list of pods is larger
+Content = bytes | bytearray
+MOST_BYTES = 3 * 2**20  # as much as an API server takes; etcd takes 1.5 MiB, in a form that is shorter than JSON
+MOST_PAGE_BYTES = 8 * 2**20
+_MOST_PARTS = 200_000  # a value in a dict or list takes up to 100 times as much memory as its two bytes in JSON
+_MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call themselves at each level
 _MOST_WORDS = 1000
 _MOST_PATIENCE_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
+# An API server takes 9999-12-31T23:59:59-23:59 for a time, and prints in UTC what neither it nor a client can read: an
+# object that was read could not be written again. These are all that there are.
+_BEYOND_THE_CALENDAR = ((b'"10000-01-01T', b'"9999-12-31T'), (b'"-0001-12-31T', b'"0001-01-01T'))
+_FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def decoded(status: int, content: bytes) -> Object:
+class TooLarge(Unavailable):
+    """The answer has more bytes than any object; a list may fit in smaller pages."""
+
+
+class PageMetadata(msgspec.Struct, rename={"version": "resourceVersion", "token": "continue"}):
+    """Where a list stands."""
+
+    version: str
+    token: str | None = None
+
+
+class Page(msgspec.Struct):
+    """A part of a list; what its items are is looked at one by one."""
+
+    metadata: PageMetadata
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+def decoded(status: int, content: Content) -> Object:
     """The answer as an object, whatever it means."""
-    try:
-        answer = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
+    answer = None
+    for beyond, end in _BEYOND_THE_CALENDAR:
+        if beyond in content:
+            content = content.replace(beyond, end)
+    if sum(content.count(mark) for mark in (b",", b"{", b"[")) <= _MOST_PARTS:
+        with suppress(*_FAULTS):
+            answer = msgspec.json.decode(content)
+    if not isinstance(answer, dict) or _is_too_deep(answer):
         raise Unavailable(f"the answer is no Kubernetes object (HTTP {status})")
     return answer
 
 
+def page(content: Content) -> Page:
+    """The answer as a part of a list."""
+    try:
+        return msgspec.json.decode(content, type=Page)
+    except _FAULTS as error:
+        raise Unavailable(f"the answer is no list: {error}") from None
+
+
+def watch_event(line: bytes) -> WatchEvent:
+    """A line of a watch."""
+    try:
+        return msgspec.json.decode(line, type=WatchEvent)
+    except _FAULTS as error:
+        raise Unavailable(f"the line is no event of a watch: {error}") from None
+
+
 def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
     """What an answer means that is no success; a server may ask for patience, within reason."""
-    message = str(answer.get("message") or f"HTTP {status}")[:_MOST_WORDS]
+    message = answer.get("message")
+    message = printable(message) if isinstance(message, str) and message else f"HTTP {status}"
     if status == 429 or status >= 500 or answer.get("kind") != "Status":
         return Unavailable(message, retry_after_seconds=_patience(retry_after))
     if status == 409:
         return (AlreadyExists if answer.get("reason") == "AlreadyExists" else Conflict)(message)
     return _ERRORS.get(status, Rejected)(message)
+
+
+def printable(text: str) -> str:
+    """The words of a server on one line, not too many, and without what a terminal would obey."""
+    words = " ".join(text[:_MOST_WORDS].split())
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in words)
+
+
+def _is_too_deep(answer: Object) -> bool:
+    level: list[object] = [answer]
+    for _ in range(_MOST_DEPTH):
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [one for part in parts for one in part if isinstance(one, dict | list)]  # type: ignore[attr-defined]
+        if not level:
+            return False
+    return True
 
 
 def _patience(retry_after: str | None) -> float | None:

@@ -3,22 +3,27 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from agent.adapters.answers import refusal
+from msgspec import Struct
+
+from agent.adapters.answers import TooLarge, WatchEvent, decoded, refusal
 from agent.adapters.lane import Lane
-from agent.adapters.shapes import LeaseShape, NodeShape, Stored, misfit
+from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, Stored, TokenReviewStatus, misfit
 from agent.core import lease
 from agent.core.model import Object
 from agent.ports import Change, Listed, Unavailable
 
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
+_MOST_PAGES = 1000
+_MOST_LIST_BYTES = 2**29
+_LONGEST_TOKEN = _LONGEST_VERSION = 8192
 
 
 def known(answer: Object, path: str, shape: type[Stored]) -> Object:
     """An answer about the object of this path, or Unavailable where it makes no sense."""
     fault = misfit(answer, shape)
     if fault is None and answer["metadata"]["name"] != path.rpartition("/")[2]:
-        fault = f"it is about {answer['metadata']['name'][:100]}"
+        fault = f"it is about {answer['metadata']['name']}"
     if fault is not None:
         raise Unavailable(f"the answer about {path} makes no sense: {fault}")
     return answer
@@ -105,18 +110,18 @@ class KubeReviews:
 
     async def token(self, token: str) -> Object:
         """Ask who bears a token."""
-        return await self._status("authentication.k8s.io/v1", "TokenReview", {"token": token})
+        return await self._status("authentication.k8s.io/v1", "TokenReview", {"token": token}, TokenReviewStatus)
 
     async def access(self, question: Object) -> Object:
         """Ask whether somebody may do something."""
-        return await self._status("authorization.k8s.io/v1", "SubjectAccessReview", question)
+        return await self._status("authorization.k8s.io/v1", "SubjectAccessReview", question, AccessReviewStatus)
 
-    async def _status(self, version: str, kind: str, spec: Object) -> Object:
+    async def _status(self, version: str, kind: str, spec: Object, shape: type[Struct]) -> Object:
         review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
         answer = await self._lane.call("POST", f"/apis/{version}/{kind.lower()}s", review)
-        status = answer.get("status")
-        if not isinstance(status, dict):
-            raise Unavailable(f"the answer to a {kind} makes no sense: it has no status")
+        status: Object = answer.get("status", "")
+        if (fault := misfit(status, shape)) is not None:
+            raise Unavailable(f"the answer to a {kind} makes no sense: {fault}")
         return status
 
 
@@ -124,13 +129,20 @@ class KubeSelection:
     """Some objects of one kind, listed and watched, as WatchApi wants them."""
 
     def __init__(
-        self, lane: Lane, path: str, *, field_selector: str, shape: type[Stored] = Stored, page: int | None = None
+        self,
+        lane: Lane,
+        path: str,
+        *,
+        field_selector: str,
+        shape: type[Stored] = Stored,
+        page: int | None = None,
     ) -> None:
         self._lane = lane
         self._path = path
         self._query = [("fieldSelector", field_selector)]
+        self._name = field_selector.partition("metadata.name=")[2]  # of the only one, where it is one
         self._shape = shape
-        self._limit = [("limit", str(page))] if page else []
+        self._page = page
 
     @classmethod
     def node(cls, lane: Lane, name: str) -> "KubeSelection":
@@ -140,18 +152,27 @@ class KubeSelection:
     async def list(self) -> Listed:
         """All of them now, page by page, and the version from which a watch goes on."""
         found: list[Object] = []
-        rest: list[tuple[str, str]] = []
-        while True:
-            answer = await self._lane.call("GET", self._path, query=[*self._query, *self._limit, *rest])
+        token, limit, total_bytes = "", self._page, 0
+        for _ in range(_MOST_PAGES):
             try:
-                objects, about = list(answer.get("items") or ()), answer["metadata"]
-                version, token = str(about["resourceVersion"]), str(about.get("continue") or "")
-            except (KeyError, TypeError, AttributeError) as error:
-                raise Unavailable(f"the list of {self._path} makes no sense: {error!r}") from error
-            found += [self._fitting(obj) for obj in objects]
-            if not token:
-                return Listed(found, version)
-            rest = [("continue", token)]
+                page, size = await self._lane.page(self._path, [*self._query, *_page_query(limit, token)])
+            except TooLarge:
+                if limit is None or limit == 1:
+                    raise
+                limit //= 2  # objects of a megabyte each, perhaps
+                continue
+            items, total_bytes = page.items or [], total_bytes + size
+            if self._name and len(items) > 1:
+                raise Unavailable(f"the list of {self._path} makes no sense: there are {len(items)} of one name")
+            changes = [self._admitted("ADDED", bytes(raw)) for raw in items]
+            found += [change.object for change in changes if change and change.kind == "ADDED"]
+            if not page.metadata.token:
+                return Listed(found, _version(page.metadata.version, self._path))
+            is_endless = page.metadata.token == token or total_bytes > _MOST_LIST_BYTES
+            if is_endless or self._name or len(page.metadata.token) > _LONGEST_TOKEN:
+                break
+            token = page.metadata.token
+        raise Unavailable(f"the list of {self._path} has no end")
 
     async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
         """What happens to them after a version: first the word that the watch is open, then each change."""
@@ -162,32 +183,46 @@ class KubeSelection:
             ("resourceVersion", version),
             ("timeoutSeconds", str(seconds)),
         ]
-        async with aclosing(self._lane.stream(self._path, query, seconds=seconds)) as lines:
-            async for line in lines:
-                yield Change("OPENED", {}) if line is None else self._change(line)
+        async with aclosing(self._lane.stream(self._path, query, seconds=seconds)) as events:
+            async for event in events:
+                change = Change("OPENED", {}) if event is None else self._change(event)
+                if change is not None:
+                    yield change
 
-    def _change(self, line: Object) -> Change:
-        kind, obj = line.get("type"), line.get("object")
-        if not isinstance(obj, dict):
-            raise Unavailable(f"an event of {self._path} makes no sense: it has no object")
-        if kind == "ERROR":
-            code = obj.get("code")
-            raise refusal(code if isinstance(code, int) else 500, obj, None)
-        if kind == "BOOKMARK":
-            return Change("BOOKMARK", {"metadata": {"resourceVersion": _version(obj)}})
-        return Change(str(kind), self._fitting(obj))
+    def _change(self, event: WatchEvent) -> Change | None:
+        if event.type == "ERROR":
+            error = decoded(200, bytes(event.object))
+            code = error.get("code")
+            raise refusal(code if isinstance(code, int) else 500, error, None)
+        if event.type == "BOOKMARK":
+            return Change("BOOKMARK", {"metadata": {"resourceVersion": _bookmarked(bytes(event.object))}})
+        return self._admitted(event.type, bytes(event.object))
 
-    def _fitting(self, obj: Object) -> Object:
-        fault = misfit(obj, self._shape)
+    def _admitted(self, kind: str, content: bytes) -> Change | None:
+        """What an object means that is listed or watched; nothing for one that is better left out."""
+        return Change(kind, self._fitting(content, self._shape))
+
+    def _fitting(self, content: bytes, shape: type[Stored]) -> Object:
+        obj = decoded(200, content)
+        fault = misfit(obj, shape)
+        if fault is None and self._name not in {"", obj["metadata"]["name"]}:
+            fault = f"it is about {obj['metadata']['name']}"
         if fault is not None:
             raise Unavailable(f"an object of {self._path} makes no sense: {fault}")
         obj["metadata"].pop("managedFields", None)  # half of the object, and nobody here reads it
         return obj
 
 
-def _version(bookmark: Object) -> str:
-    metadata = bookmark.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    if not isinstance(version, str) or not version:
-        raise Unavailable("a bookmark makes no sense: it has no version")
-    return version
+def _page_query(limit: int | None, token: str) -> list[tuple[str, str]]:
+    return [*([("limit", str(limit))] if limit else []), *([("continue", token)] if token else [])]
+
+
+def _bookmarked(content: bytes) -> str:
+    metadata = decoded(200, content).get("metadata")
+    return _version(metadata.get("resourceVersion") if isinstance(metadata, dict) else None, "a bookmark")
+
+
+def _version(text: object, where: str) -> str:
+    if not isinstance(text, str) or not text or len(text) > _LONGEST_VERSION:
+        raise Unavailable(f"{where} makes no sense: it has no version")
+    return text

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from agent.adapters.bounded_yaml import refuse_bombs
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 
@@ -129,6 +130,7 @@ def check_verification(cluster: Object) -> None:
 def parsed(text: str) -> Any:
     """YAML that may hold secrets: a ConfigException says where it is broken, and repeats nothing of what is there."""
     try:
+        refuse_bombs(text)
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark

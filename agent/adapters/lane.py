@@ -6,13 +6,27 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from agent import __version__
-from agent.adapters.answers import MOST_BYTES, decoded, refusal
+from agent.adapters.answers import (
+    MOST_BYTES,
+    MOST_PAGE_BYTES,
+    Content,
+    Page,
+    TooLarge,
+    WatchEvent,
+    decoded,
+    page,
+    printable,
+    refusal,
+    watch_event,
+)
 from agent.adapters.credentials import Credentials
 from agent.adapters.keepalive import notice_silence
 from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
@@ -31,13 +45,32 @@ _DEFAULT_TIMEOUT_SECONDS = 30.0
 _IDLE_SECONDS = 90.0  # as Go's http.Transport
 _WATCH = "WATCH"
 _CONNECT_SECONDS = 10.0
+_READ_BYTES = 16 * 1024
+_MOST_UNREAD = 8  # as Go: a server says 100 Continue no more than five times
 _LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
 _SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
 _FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError, EOFError)
 
 if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
     # asyncio sets aside 256 KiB for each TLS connection; a heartbeat is 1 KiB.
-    asyncio.sslproto.SSLProtocol.max_size = 16 * 1024
+    asyncio.sslproto.SSLProtocol.max_size = _READ_BYTES
+
+
+class _Answers(ResponseHandler):
+    """The answers of one connection: who sends more than were asked for is hung up on before they fill the memory."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection; without TLS, too, it is read in pieces: a piece may hold thousands of heads."""
+        super().connection_made(transport)
+        if hasattr(transport, "max_size"):
+            transport.max_size = _READ_BYTES
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take the head of an answer."""
+        if len(self) < _MOST_UNREAD:
+            super().feed_data(data, size)
+        elif self.transport is not None:
+            self.transport.abort()
 
 
 class _Straight:
@@ -82,8 +115,12 @@ class _Line:
         connector = aiohttp.TCPConnector(
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
         )
+        connector._factory = partial(_Answers, loop=asyncio.get_running_loop())  # type: ignore[assignment]
         self._session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=credentials.headers
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=[*credentials.headers, ("Accept-Encoding", "identity")],
+            auto_decompress=False,  # a few bytes could become gigabytes
         )
         self._client = _Client(credentials.configuration, self._session)
         self._client.user_agent = user_agent
@@ -157,6 +194,8 @@ class Lane:
         tally: RequestTally | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
+        # A heartbeat is tried five times in a row: all of them together must fit into a lease.
+        self._patience_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
         self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
         # The part before the slash becomes the manager in managedFields, as for a kubelet.
@@ -186,18 +225,26 @@ class Lane:
         query: Sequence[tuple[str, str]] = (),
     ) -> Object:
         """One request; its answer as an object, or an ApiError."""
+        return decoded(200, await self._content(method, path, query, body=body, content_type=content_type))
+
+    async def page(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[Page, int]:
+        """A part of a list, and how many bytes it had; TooLarge where a smaller one has to be asked for."""
+        content = await self._content("GET", path, query, MOST_PAGE_BYTES)
+        return page(content), len(content)
+
+    async def _content(
+        self, method: str, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
+    ) -> Content:
         async with self._line.in_use() as line:
             with self._translated(method, path):
-                response = await line.send(
-                    method, path, [*self._query, *query], self._timeout_seconds, body=body, content_type=content_type
-                )
+                response = await line.send(method, path, [*self._query, *query], self._timeout_seconds, **sent)
                 async with response:
-                    return await self._answer(response)
+                    return await self._yes(response, most_bytes)
 
     async def stream(
         self, path: str, query: list[tuple[str, str]], *, seconds: float
-    ) -> AsyncGenerator[Object | None, None]:
-        """The lines of a watch; first nothing at all, as word that the server has opened it."""
+    ) -> AsyncGenerator[WatchEvent | None, None]:
+        """The events of a watch; first nothing at all, as word that the server has opened it."""
         timeout = aiohttp.ClientTimeout(
             total=seconds + _LATE_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS
         )
@@ -207,20 +254,22 @@ class Lane:
                 with self._translated(_WATCH, path):
                     async with await line.send("GET", path, query, timeout) as response:
                         if response.status != 200:
-                            await self._answer(response)
+                            await self._yes(response)
                         notice_silence(response)
                         yield None
                         async for text in _lines(response):
-                            yield decoded(response.status, text)
+                            yield watch_event(text)
         finally:
             self._streams -= 1
 
-    async def _answer(self, response: aiohttp.ClientResponse) -> Object:
+    async def _yes(self, response: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> Content:
         """What the server said, if it was a yes."""
-        answer = decoded(response.status, await _read(response))
+        content = await _read(response, most_bytes)
         if 200 <= response.status < 300:
-            return answer
-        error = refusal(response.status, answer, response.headers.get("Retry-After"))
+            return content
+        error = refusal(response.status, decoded(response.status, content), response.headers.get("Retry-After"))
+        if error.retry_after_seconds and self._patience_seconds is not None:
+            error.retry_after_seconds = min(error.retry_after_seconds, self._patience_seconds)
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
         raise error
@@ -245,7 +294,7 @@ class Lane:
             reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
             hint = f"check certificate-authority in {self._credentials.source}"
             return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        return f"{where}: {_told(error)}"
+        return f"{where}: {printable(_told(error))}"
 
 
 def _told(error: Exception) -> str:
@@ -261,24 +310,26 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
     """The body, unless it is larger than any object of ours can be."""
-    parts, size = [], 0
+    body = bytearray()
     async for part in response.content.iter_any():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise ValueError(f"the answer is larger than {MOST_BYTES} bytes")
-        parts.append(part)
-    return b"".join(parts)
+        body += part
+        if len(body) > most_bytes:
+            raise TooLarge(f"the answer is larger than {most_bytes} bytes")
+    return body
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The body line by line; a line is as limited as a body is elsewhere."""
-    rest = b""
+    rest = bytearray()
     async for part in response.content.iter_any():
-        *whole, rest = (rest + part).split(b"\n")
-        if len(rest) > MOST_BYTES:
-            raise ValueError(f"a line of the watch is larger than {MOST_BYTES} bytes")
-        for line in whole:
+        *ends, tail = part.split(b"\n")
+        for end in ends:
+            line = bytes(rest + end)
+            rest.clear()
             if line.strip():
                 yield line
+        rest += tail
+        if len(rest) > MOST_PAGE_BYTES:
+            raise TooLarge(f"a line of the watch is larger than {MOST_PAGE_BYTES} bytes")

@@ -3,14 +3,12 @@
 Everything here is what an API server guarantees: a pod that does not fit is left alone for ever.
 """
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from agent.adapters.shapes import Amount, Metadata, Stored, Word
+from agent.adapters.shapes import Amount, Int32, Int64, Metadata, Moment, Name, Stored, Word
 
-Moment = Annotated[datetime, Meta(tz=True)]
 Seconds = Annotated[int, Meta(ge=-(2**31), le=2**31)]
 
 
@@ -24,7 +22,7 @@ class ResourcesShape(Struct):
 class PortShape(Struct, rename="camel"):
     """A port of a container."""
 
-    host_port: int = 0
+    host_port: Int32 = 0
     host_ip: str = field(default="", name="hostIP")
     protocol: str = "TCP"
 
@@ -128,10 +126,10 @@ class PodSpec(Struct, rename="camel"):
     tolerations: list[Toleration] | None = None
     overhead: dict[str, Amount] | None = None
     resources: ResourcesShape | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     restart_policy: str | None = None
     active_deadline_seconds: Seconds | None = None
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     security_context: SecurityContext | None = None
     os: Named | None = None
     readiness_gates: list[ReadinessGate] | None = None
@@ -140,7 +138,7 @@ class PodSpec(Struct, rename="camel"):
 class Termination(Struct, rename="camel"):
     """How a container ended."""
 
-    exit_code: int
+    exit_code: Int32
     started_at: Moment | None = None
     finished_at: Moment | None = None
 
@@ -165,7 +163,7 @@ class ContainerStatus(Struct, rename="camel"):
     name: str
     state: ContainerState
     last_state: ContainerState
-    restart_count: int
+    restart_count: Int32
     container_id: str = field(default="", name="containerID")
 
 
@@ -186,6 +184,8 @@ class PodStatus(Struct, rename="camel", frozen=True):
     """How a pod is doing."""
 
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -198,10 +198,10 @@ class PodStatus(Struct, rename="camel", frozen=True):
 class PodMetadata(Metadata, rename="camel", kw_only=True):
     """What a pod has beside what every object has."""
 
-    namespace: Word
+    namespace: Name
     deletion_timestamp: Moment | UnsetType = UNSET
-    deletion_grace_period_seconds: int | None = None
-    generation: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    generation: Int64 | None = None
 
 
 class PodShape(Stored):

@@ -4,14 +4,35 @@ The loops index into objects freely because nothing passes this door that they c
 may be anything.
 """
 
+from functools import lru_cache
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, field
+from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType, ValidationError, convert, field, to_builtins
+from msgspec.json import decode
 
 from agent.core.model import Object
+from agent.core.quantity import Quantity
+from agent.core.times import parse_time
+from agent.ports import Unavailable
 
 Word = Annotated[str, Meta(min_length=1)]
-Amount = Annotated[str, Meta(pattern=r"^[+-]?\d{1,40}(\.\d{0,40})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$")]
+# What may become a part of a path, a key or a line of the log: no slash, no blank, nothing that has to be escaped.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}\Z")]
+Version = Annotated[str, Meta(pattern=r"^[!-~]{1,8192}\Z")]  # a number as a rule, but whoever relies on that is wrong
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class Amount(str):
+    """A quantity that can be read."""
+
+    __slots__ = ()
+
+
+class Moment(str):
+    """A time that can be read."""
+
+    __slots__ = ()
 
 
 class Owner(Struct):
@@ -24,9 +45,9 @@ class Owner(Struct):
 class Metadata(Struct, rename="camel"):
     """What every object that the API server stores has."""
 
-    name: Word
-    uid: Word
-    resource_version: Word
+    name: Name
+    uid: Name
+    resource_version: Version
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[Owner] = []
@@ -50,6 +71,12 @@ class Condition(Struct, rename="camel"):
             raise ValueError("Ready without lastTransitionTime")
 
 
+class NodeInfo(Struct, frozen=True):
+    """What a Node tells about its machine, of which only the boot is ever compared."""
+
+    boot_id: str = field(default="", name="bootID")
+
+
 class NodeStatus(Struct, rename="camel", frozen=True):
     """What a Node tells about itself."""
 
@@ -57,7 +84,7 @@ class NodeStatus(Struct, rename="camel", frozen=True):
     addresses: list[dict[str, str]] = []
     capacity: dict[str, Amount] = {}
     allocatable: dict[str, Amount] = {}
-    node_info: dict[str, Any] = {}
+    node_info: NodeInfo = NodeInfo()
 
 
 class TaintShape(Struct, frozen=True):
@@ -89,10 +116,56 @@ class LeaseShape(Stored):
     spec: dict[str, Any] = {}
 
 
-def misfit(answer: Object, shape: type[Stored]) -> str | None:
+class _User(Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class TokenReviewStatus(Struct):
+    """Who bears a token."""
+
+    authenticated: bool = False
+    error: str = ""
+    user: _User | None = None
+
+
+class AccessReviewStatus(Struct):
+    """Whether somebody may do something."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+def metadata(content: bytes) -> Object:
+    """What is read of the metadata of an object, however odd its rest is; Unavailable where that makes no sense."""
+    try:
+        known = decode(content, type=Stored).metadata
+    except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unavailable(f"an object makes no sense: {error}") from None
+    return to_builtins(known)  # type: ignore[no-any-return]
+
+
+def misfit(answer: Object, shape: type[Struct]) -> str | None:
     """Why an answer is no object of this shape; nothing where it is one."""
     try:
-        convert(answer, shape)
+        convert(answer, shape, dec_hook=_read)
     except (ValidationError, RecursionError) as error:
         return str(error)
     return None
+
+
+_amount = lru_cache(maxsize=1024)(Quantity.parse)  # most amounts are those of the last answer
+
+
+def _read(kind: type, value: Any) -> Any:
+    """Read a text with the very function that will read it later; a ValueError is a misfit."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected `str`, got `{type(value).__name__}`")  # noqa: TRY004  as msgspec wants it
+    if kind is Amount:
+        _amount(value)
+    else:
+        parse_time(value)
+    return kind(value)

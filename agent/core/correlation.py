@@ -40,7 +40,7 @@ class _Bucket(NamedTuple):
 class _Similar(NamedTuple):
     """The different messages of one reason, and when the last of them came."""
 
-    messages: tuple[str, ...]
+    messages: tuple[int, ...]  # their hashes: others may have written a megabyte of each
     last_seconds: float
 
 
@@ -49,8 +49,8 @@ class _Memory:
     """What was told about one object."""
 
     buckets: dict[str, _Bucket] = field(default_factory=dict)  # by type
-    similar: dict[tuple[str, str], _Similar] = field(default_factory=dict)  # by type and reason
-    told: OrderedDict[tuple[str, ...], _Told] = field(default_factory=OrderedDict)
+    similar: OrderedDict[int, _Similar] = field(default_factory=OrderedDict)  # by the hash of type and reason
+    told: OrderedDict[tuple[int, ...], _Told] = field(default_factory=OrderedDict)  # by hashes, too
 
 
 class Correlator:
@@ -80,16 +80,16 @@ class Correlator:
         self._objects.pop(uid, None)
 
 
-def _aggregated(memory: _Memory, event: Object, now_seconds: float) -> tuple[Object, tuple[str, ...]]:
+def _aggregated(memory: _Memory, event: Object, now_seconds: float) -> tuple[Object, tuple[int, ...]]:
     """From the tenth different message within ten minutes on, the messages of a reason share one event."""
-    group, message = (event["type"], event["reason"]), event["message"]
+    group, message = hash((event["type"], event["reason"])), hash(event["message"])
     similar = memory.similar.get(group)
     known = similar.messages if similar and now_seconds - similar.last_seconds <= _SIMILAR_SECONDS else ()
     messages = known if message in known else (*known, message)
-    memory.similar[group] = _Similar(messages[: _SIMILAR_MOST - 1], now_seconds)
+    _remember(memory.similar, group, _Similar(messages[: _SIMILAR_MOST - 1], now_seconds), most=_MOST_EVENTS)
     if len(messages) < _SIMILAR_MOST:
-        return event, (*group, message, event["involvedObject"].get("fieldPath", ""))
-    return {**event, "message": f"(combined from similar events): {message}"}, group
+        return event, (group, message, hash(event["involvedObject"].get("fieldPath", "")))
+    return {**event, "message": f"(combined from similar events): {event['message']}"}, (group,)
 
 
 def _is_spam(memory: _Memory, kind: str, now_seconds: float) -> bool:

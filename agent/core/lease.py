@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from agent.core.facts import micro_timestamp
 from agent.core.model import Object
+from agent.core.times import exact_time
 
 NAMESPACE = "kube-node-lease"
 
@@ -39,8 +40,8 @@ def _later(before: str | None, now: datetime) -> datetime:
     Better than kubelet: the control plane counts a renewal only if its time is later than that of the one before.
     """
     try:
-        return max(now, datetime.fromisoformat(before or "") + timedelta(microseconds=1))
-    except (TypeError, ValueError, OverflowError):  # whatever the server has there
+        return max(now, exact_time(before or "") + timedelta(microseconds=1))
+    except (ValueError, OverflowError):  # whatever the server has there
         return now
 
 

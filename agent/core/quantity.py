@@ -8,6 +8,7 @@ from typing import Self
 
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
+_MOST_LETTERS = 128  # nor such; what an API server prints has no more than some 30
 _MAX_EXPONENT = 99  # Go has no such limit, and would compute for a long time
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*)([+-]?[0-9]*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -38,7 +39,7 @@ class Quantity:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a quantity as apimachinery's resource.ParseQuantity does, rounding up to a billionth."""
-        match = _NUMBER.fullmatch(text)
+        match = _NUMBER.fullmatch(text) if len(text) <= _MOST_LETTERS else None
         if not match or not text:
             raise QuantityError(
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from agent.core.conditions import PRESSURE_TYPES, find_condition, is_ready
 from agent.core.eviction import Observation, Threshold
 from agent.core.model import Object
 from agent.core.quantity import Quantity
+from agent.core.times import parse_time
 
 _EVENTS_SHOWN = 6
 
@@ -112,4 +113,4 @@ def _event(event: Object, now: datetime) -> list[str]:
 
 
 def _seconds_since(timestamp: str, now: datetime) -> float:
-    return max(0.0, (now - datetime.fromisoformat(timestamp).astimezone(UTC)).total_seconds())
+    return max(0.0, (now - parse_time(timestamp)).total_seconds())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from agent.core.times import parse_time
+
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 31536000
 
 
@@ -19,7 +21,7 @@ def timestamp(moment: datetime) -> str:
 
 def parse(text: str | None) -> datetime | None:
     """The moment a `Time` or `MicroTime` names, or None when there is none."""
-    return datetime.fromisoformat(text) if text else None
+    return parse_time(text) if text else None
 
 
 def since(text: str | None, now: datetime) -> str:

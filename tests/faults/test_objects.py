@@ -37,6 +37,14 @@ def test_a_renewal_of_an_hour_ahead_as_before_a_clock_went_back_is_no_reason_to_
     assert member.condition("Ready")["lastTransitionTime"] == ready["lastTransitionTime"]
 
 
+def test_a_time_in_the_lease_that_nobody_can_read_does_not_end_its_renewals(join):
+    """An API server prints this one as of the year 10000, and refuses it when it is sent back."""
+    member = join()
+    member.patch_lease({"spec": {"acquireTime": "9999-12-31T23:59:59.000000-23:59"}})
+    assert member.lease()["spec"]["acquireTime"].startswith("10000-")
+    member.seconds_to_recover()
+
+
 def test_others_write_the_lease_without_pause(join):
     member, stop = join(), threading.Event()
 

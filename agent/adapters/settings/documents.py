@@ -6,14 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
+from agent.adapters.bounded_yaml import refuse_bombs
 from agent.core.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"
-_BOOL = re.compile(r"(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$")
+_BOOL = re.compile(r"(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)\Z")
 _TRUE = {"y", "yes", "on", "true"}
-_INT = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)$")
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)\Z")
 _FLOAT = re.compile(
-    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
 
 
@@ -30,12 +31,17 @@ def parse(text: str) -> Parsed:
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
         try:
             return Parsed([json.loads(text, object_pairs_hook=lambda pairs: _last(pairs, duplicates))], duplicates)
+        except RecursionError:
+            raise ConfigError("json: exceeded max depth") from None
         except ValueError:
             pass  # a YAML flow mapping, then
     try:
+        refuse_bombs(text)
         return Parsed([d for d in yaml.load_all(text, _loader(duplicates)) if d is not None], duplicates)
     except yaml.YAMLError as error:
         raise ConfigError(f"yaml: {_where(error)}") from error
+    except ValueError as error:  # a number of more digits than any has
+        raise ConfigError(f"yaml: {error}") from error
 
 
 def _last(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
@@ -78,8 +84,8 @@ def _resolve(loader: Any) -> None:
     loader.add_implicit_resolver(f"{_TAG}bool", _BOOL, list("yYnNtTfFoO"))
     loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
     loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
-    loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"<<$"), ["<"])
-    loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+    loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"<<\Z"), ["<"])
+    loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
     loader.add_constructor(f"{_TAG}bool", lambda loader, node: node.value.lower() in _TRUE)
     loader.add_constructor(f"{_TAG}int", lambda loader, node: _integer(node.value))
     loader.add_constructor(f"{_TAG}map", lambda loader, node: loader.construct_mapping(node))

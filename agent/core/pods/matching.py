@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from agent.core.gonumber import parse_int
 from agent.core.model import Object
 
 
@@ -62,6 +63,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 def _compares(operator: str, left: str, right: str) -> bool:
     try:
-        return int(left) > int(right) if operator == "Gt" else int(left) < int(right)
+        one, other = parse_int(left, bits=64), parse_int(right, bits=64)
     except ValueError:
         return False
+    return one > other if operator == "Gt" else one < other

@@ -1,9 +1,10 @@
 """What a pod says about itself, read from the object as the API has it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from agent.core.model import Object
+from agent.core.times import parse_time
 
 SUCCEEDED, FAILED, RUNNING, PENDING = "Succeeded", "Failed", "Running", "Pending"
 INIT, MAIN, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"  # where containers stand in a spec
@@ -11,8 +12,6 @@ CRITICAL_PRIORITY = 2_000_000_000
 _MIRROR = "kubernetes.io/config.mirror"
 _DEFAULT_GRACE_SECONDS = 30  # as the API server sets it
 _MOST_SECONDS = 100 * 365 * 24 * 3600
-# Times that others write: within these, clocks can be moved by any bounded number of seconds.
-_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def init_containers(pod: Object) -> list[Object]:
@@ -98,9 +97,8 @@ def full_name(pod: Object) -> str:
 
 
 def moment(text: str) -> datetime:
-    """A time as the API writes it; one that is out of all bounds counts as the end of them."""
-    at = datetime.fromisoformat(text)
-    return min(max(at if at.tzinfo else at.replace(tzinfo=UTC), _EARLIEST), _LATEST)
+    """A time as the API writes it."""
+    return parse_time(text)
 
 
 def doomed_since(pod: Object) -> datetime:

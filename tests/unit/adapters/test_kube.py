@@ -113,6 +113,13 @@ async def test_retry_after_is_kept(answering):
     assert raised.value.retry_after_seconds == 7
 
 
+async def test_no_server_can_ask_a_heartbeat_to_wait_until_its_lease_is_over(answering):
+    nodes = await answering(*status(429, "TooManyRequests"), headers={"Retry-After": "99999"}, timeout_seconds=10.0)
+    with pytest.raises(Unavailable) as raised:
+        await nodes.get("n1")
+    assert raised.value.retry_after_seconds == 2.5  # of five tries each, and by up to a half more by chance
+
+
 async def test_a_server_that_does_not_answer_is_unavailable_after_the_deadline(answering):
     nodes = await answering(200, {}, wait=asyncio.Event(), timeout_seconds=0.3)
     with pytest.raises(Unavailable, match="no answer within 300ms"):

@@ -1,8 +1,10 @@
+import asyncio
 import logging
+import os
 
 import pytest
 
-from agent.adapters.manifests import ManifestFiles
+from agent.adapters.manifests import ManifestFiles, manifest_text
 from agent.core.pods.static import manifest_hash
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +52,12 @@ async def test_keys_are_strings_and_times_are_text_as_in_json(tmp_path):
         ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: {2026-01-01: y}}}", "keys must be str"),
         ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: .nan}}", "not JSON compliant"),
         (r'{kind: Pod, metadata: {name: "\ud800"}, spec: {containers: [{}]}}', "surrogates not allowed"),
-        ("[" * 2000, "recursion"),
+        ("[" * 2000, "exceeded max depth"),
+        ("{kind: Pod, metadata: {name: a}, spec: {containers: [&a [*a]]}}", "excessive aliasing"),
+        ("{kind: Pod, metadata: {name: ../a}, spec: {containers: [{}]}}", "its name or namespace makes no sense"),
+        ("{kind: Pod, metadata: {name: a, namespace: ../..}, spec: {containers: [{}]}}", "its name or namespace makes"),
+        ("{kind: Pod, metadata: {name: a, namespace: [b]}, spec: {containers: [{}]}}", "its name or namespace makes"),
+        ("#" * (2 * 2**20 + 1), "it is larger than 2097152 bytes"),
     ],
 )
 async def test_a_file_that_makes_no_sense_is_told_of_and_left_out(tmp_path, caplog, text, fault):
@@ -59,3 +66,49 @@ async def test_a_file_that_makes_no_sense_is_told_of_and_left_out(tmp_path, capl
     with caplog.at_level(logging.ERROR):
         assert await names(tmp_path) == ["good"]
     assert fault in str(caplog.records[0].args)
+
+
+def bomb(levels):
+    """A text of 1 KiB in which each part names the one before ten times."""
+    lines = ["x0: &x0 [a]"]
+    lines += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+def merge_bomb(levels):
+    """The same with merged mappings, which a loader copies already while it reads."""
+    lines = ["x0: &x0 {a: b}"]
+    lines += [f"x{n}: &x{n} {{<<: [{', '.join([f'*x{n - 1}'] * 10)}]}}" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("made", [bomb, merge_bomb])
+async def test_an_alias_bomb_is_refused_before_it_is_built(tmp_path, caplog, made):
+    (tmp_path / "bomb.yaml").write_text(made(12) + "\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{}]}\n")
+    (tmp_path / "good.yaml").write_text(POD % "good")
+    with caplog.at_level(logging.ERROR):
+        assert await names(tmp_path) == ["good"]
+    assert "excessive aliasing" in str(caplog.records[0].args["err"])
+
+
+async def test_aliases_that_repeat_a_little_are_fine(tmp_path):
+    (tmp_path / "pod.yaml").write_text(bomb(3) + "\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{}]}\n")
+    assert await names(tmp_path) == ["a"]
+
+
+async def test_what_is_no_regular_file_is_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "null.yaml").symlink_to("/dev/zero")
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "good.yaml").write_text(POD % "good")
+    async with asyncio.timeout(30):
+        assert await names(tmp_path) == ["good"]
+        assert await names(tmp_path / "fifo.yaml") == []
+
+
+async def test_a_file_that_becomes_a_pipe_is_never_waited_for(tmp_path):
+    """Between the look at a folder and the opening of a file, somebody may have replaced it."""
+    os.mkfifo(tmp_path / "fifo.yaml")
+    async with asyncio.timeout(30):
+        with pytest.raises(ValueError, match="no regular file"):
+            await asyncio.to_thread(manifest_text, tmp_path / "fifo.yaml")

@@ -35,6 +35,8 @@ def test_a_duration_is_read_and_printed_as_go_does(text, seconds, printed):
         ("1 s", 'time: unknown unit " s" in duration "1 s"'),
         (".s", 'time: invalid duration ".s"'),
         ("٣s", 'time: invalid duration "٣s"'),
+        ("1s" * 50_000, "time: invalid duration of too many characters"),
+        ("9" * 5000 + "s", "time: invalid duration of too many characters"),
         ("3000000h", 'time: invalid duration "3000000h"'),
         ("9223372036854775808ns", 'time: invalid duration "9223372036854775808ns"'),
     ],

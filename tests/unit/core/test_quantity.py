@@ -32,7 +32,27 @@ def test_a_quantity_is_read_and_printed_as_go_does(text, canonical, value):
     assert (str(quantity), quantity.value) == (canonical, value)
 
 
-@pytest.mark.parametrize("text", ["", "1K", "1.2.3", "1 Gi", "1ei", "e", "--1", "1Gi5", "1e100", "٣Gi"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1K",
+        "1.2.3",
+        "1 Gi",
+        "1ei",
+        "e",
+        "--1",
+        "1Gi5",
+        "1e100",
+        "٣Gi",
+        "1\n",
+        "٣",
+        "1_000",
+        " 1",
+        "9" * 129,
+        "1e" + "9" * 5000,
+    ],
+)
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):
         Quantity.parse(text)

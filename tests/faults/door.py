@@ -1,0 +1,294 @@
+"""Everything that the daemon does with an answer of the API server, without a server: the door, and all behind it."""
+
+import itertools
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from msgspec import json
+
+from agent.adapters.answers import decoded, page, refusal, watch_event
+from agent.adapters.certificates.desk import SigningShape
+from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
+from agent.adapters.kube_pods import KubePods, PodSelection
+from agent.core.access import access_question, is_allowed, reviewed_user
+from agent.core.conditions import is_ready
+from agent.core.config import Config
+from agent.core.correlation import Correlator
+from agent.core.csinode import is_owned_by
+from agent.core.csr import Refused, issued, overdue, serving_template
+from agent.core.events import event_object, schedulable_events, start_events, status_events
+from agent.core.lease import owned, renewed
+from agent.core.model import Object
+from agent.core.node import new_node, reconcile_patch, with_own_metadata
+from agent.core.patch import is_changed, node_patch
+from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
+from agent.core.pods.admission import Premises, rejected_status, shortages
+from agent.core.pods.admission import refusal as pod_refusal
+from agent.core.pods.ending import Order
+from agent.core.pods.events import pod_events, reference, removal_events
+from agent.core.pods.life import turn
+from agent.core.pods.parts import container_statuses, is_mirror, moment
+from agent.core.pods.patch import status_patch
+from agent.core.pods.preemption import is_preemptable, making_room, unmet, victims
+from agent.core.pods.resources import claim
+from agent.core.pods.shutdown import groups, parting
+from agent.core.pods.static import shown_hash
+from agent.core.pods.stats import pod_stats
+from agent.core.pods.status import Setting
+from agent.core.portrait import conditions, shares
+from agent.core.shutdown import GracePeriod
+from agent.core.status import desired_status
+from agent.core.story import LogOptions, NoLog, container_log
+from agent.loops.membership import Membership
+from agent.loops.ownnode import OwnNode
+from agent.loops.podshelf import PodShelf
+from agent.ports import ApiError
+from tests.fakes import START, facts, host_snapshot
+from tests.faults import objects
+
+Reader = Callable[[bytes], Any]
+
+
+class Told:
+    """A lane on which the same bytes come back, whatever is asked."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    async def call(self, *_: Any, **__: Any) -> Object:
+        return decoded(200, self.content)
+
+    async def page(self, *_: Any) -> Any:
+        return page(self.content), len(self.content)
+
+    async def stream(self, *_: Any, **__: Any) -> Any:
+        yield None
+        yield watch_event(self.content)
+
+
+class Door:
+    """One reader for each kind of answer; whatever is let in is used as the loops use it.
+
+    A reader returns whether the answer was let in. The only error that may come out of it is an ApiError.
+    """
+
+    def __init__(self) -> None:
+        self.lane: Any = Told()
+        self._config = Config(node_name=objects.NAME)
+        self._own_node = json.encode(objects.NODE)
+        self._shelf = PodShelf()
+        self._correlator = Correlator()
+        self._turns = itertools.count()
+        self._pods = PodSelection(self.lane, objects.NAME)
+
+    def readers(self) -> dict[str, tuple[Any, Reader]]:
+        """The kinds of answers, an example of each, and who reads them."""
+        answers: dict[str, tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]] = {
+            "Node": (objects.NODE, self._node),
+            "Node, listed": (objects.page(objects.NODE), self._listed_node),
+            "Node, watched": (objects.event("MODIFIED", objects.NODE), self._watched_node),
+            "Lease": (objects.LEASE, self._lease),
+            "CSINode": (objects.CSINODE, self._csinode),
+            "Event": (objects.EVENT, self._event),
+            "Pod": (objects.POD, self._pod),
+            "Pods, listed": (objects.page(objects.POD, objects.POD), self._listed_pods),
+            "Pods, watched": (objects.event("ADDED", objects.POD), self._watched_pods),
+            "Pods, deleted": (objects.event("DELETED", objects.POD), self._watched_pods),
+            "Bookmark": (objects.event("BOOKMARK", {"metadata": {"resourceVersion": "5"}}), self._watched_pods),
+            "Error, watched": (objects.event("ERROR", objects.STATUS), self._watched_pods),
+            "CSR, watched": (objects.event("MODIFIED", objects.CSR), self._watched_csr),
+            "TokenReview": (objects.TOKEN_REVIEW, self._token),
+            "SubjectAccessReview": (objects.ACCESS_REVIEW, self._access),
+            "Status": (objects.STATUS, self._status),
+        }
+        return {kind: (example, self._reader(answer)) for kind, (example, answer) in answers.items()}
+
+    def _reader(self, answer: Callable[[], Coroutine[Any, Any, Any]]) -> Reader:
+        def read(content: bytes) -> bool:
+            self.lane.content = content
+            try:
+                _run(answer())
+            except ApiError:
+                return False
+            return True
+
+        return read
+
+    async def _node(self) -> None:
+        self._use_node(await KubeNodes(self.lane).get(objects.NAME))
+
+    async def _listed_node(self) -> None:
+        for node in (await KubeSelection.node(self.lane, objects.NAME).list()).objects[:1]:
+            self._use_node(node)
+
+    async def _watched_node(self) -> None:
+        async for kind, node in KubeSelection.node(self.lane, objects.NAME).watch("1", seconds=1):
+            if kind in {"ADDED", "MODIFIED"}:
+                self._use_node(node)
+
+    async def _lease(self) -> None:
+        lease = await KubeLeases(self.lane).get(objects.NAME)
+        is_owned_by(lease, "u")
+        for now in (START, START + timedelta(days=36500)):
+            _sent(renewed(owned(lease, objects.NAME, "u"), duration_seconds=40, now=now))
+        again = renewed(renewed(lease, duration_seconds=40, now=START), duration_seconds=40, now=START)
+        _sent(again)
+
+    async def _csinode(self) -> None:
+        is_owned_by(await KubeCSINodes(self.lane).get(objects.NAME), "u")
+
+    async def _event(self) -> None:
+        await KubeEvents(self.lane).create(objects.EVENT)
+
+    async def _pod(self) -> None:
+        self._use_pod(await KubePods(self.lane).create(objects.POD))
+
+    async def _listed_pods(self) -> None:
+        listed, _ = await self._pods.list()
+        self._shelf.others(listed)
+        for pod in sorted(listed, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))[:3]:
+            self._use_pod(pod)
+
+    async def _watched_pods(self) -> None:
+        async for kind, pod in self._pods.watch("1", seconds=1):
+            if kind in {"ADDED", "MODIFIED"}:
+                self._use_pod(pod)
+            elif kind == "DELETED":
+                self._shelf.forget(pod["metadata"]["uid"])
+                is_mirror(pod)
+            if kind != "OPENED":
+                str(pod["metadata"]["resourceVersion"])
+
+    async def _watched_csr(self) -> None:
+        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=SigningShape)
+        async for kind, request in source.watch("1", seconds=1):
+            if kind in {"ADDED", "MODIFIED"}:
+                with suppress(Refused):
+                    issued(request, request["metadata"]["uid"])
+                overdue(request, START)
+
+    async def _token(self) -> None:
+        status = await KubeReviews(self.lane).token("t")
+        try:
+            user = reviewed_user(status)
+        except ValueError:
+            return
+        if user:
+            _sent(access_question(user, "get", "metrics", objects.NAME))
+
+    async def _access(self) -> None:
+        status = await KubeReviews(self.lane).access({})
+        try:
+            is_allowed(status)
+        except ValueError:
+            return
+
+    async def _status(self) -> None:
+        answer = decoded(409, self.lane.content)
+        for code in (401, 409, 429, 500):
+            str(refusal(code, answer, str(answer.get("message"))))
+
+    def _use_node(self, node: Object) -> None:
+        membership = Membership(node_name=objects.NAME, registration=self._config.registration)
+        own = OwnNode(membership=membership)
+        for version in ("7", "9" * 5000):
+            own.put({**node, "metadata": {**node["metadata"], "resourceVersion": version}})
+            own.put(node)
+        own.reset([node], "8")
+        own.remove(node)
+        known = facts(observed=node.get("status", {}), config=self._config)
+        desired = desired_status(known)
+        patch = node_patch(node, {**with_own_metadata(node, known), "status": desired.status})
+        is_changed(patch)
+        _sent(patch)
+        _sent(reconcile_patch(node, new_node(facts(config=self._config))[0]))
+        happened = [
+            *status_events(objects.NAME, known.observed, desired.status),
+            *start_events(objects.NAME, known.observed, host_snapshot()),
+            *schedulable_events(
+                objects.NAME, was_cordoned=False, is_cordoned=bool(node.get("spec", {}).get("unschedulable"))
+            ),
+        ]
+        for number, event in enumerate(happened):
+            self._correlator.correlate(event_object(objects.NAME, event, START, number), 5.0)
+        is_ready(known.observed)
+        ",".join(node.get("spec", {}).get("podCIDRs") or [])
+        conditions(self._config, known.observed, {})
+        shares(known.observed)
+        serving_template(objects.NAME, known.observed.get("addresses") or ())
+        self._decide(json.decode(json.encode(objects.POD)), node)
+
+    def _use_pod(self, pod: Object) -> None:
+        if not self._shelf.keep(pod):
+            self._shelf.forget(pod["metadata"]["uid"])
+            self._shelf.keep(pod)
+        held = self._shelf.get(pod["metadata"]["uid"])
+        assert held
+        assert held.pod == pod
+        if is_mirror(pod):
+            shown_hash(pod)
+        self._decide(pod, json.decode(self._own_node))
+        for status in container_statuses(pod.get("status", {})):
+            with suppress(NoLog):
+                container_log(pod, status["name"], LogOptions(timestamps=True, since=START))
+        self._shelf.forget(pod["metadata"]["uid"])
+
+    def _decide(self, pod: Object, node: Object) -> None:
+        wanted = claim(pod)
+        premises = Premises(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
+        calm = Premises(node=node, others=())
+        whys = [why for each in (premises, calm) if (why := pod_refusal(pod, wanted, each))]
+        lacking = {short.name: short.missing for short in shortages(wanted, premises)}
+        other = json.decode(json.encode(objects.POD))
+        is_preemptable(pod, by=other)
+        victims([pod, other], unmet(lacking, [other]))
+        groups([pod], [GracePeriod(0, 5), GracePeriod(10, 5)])
+        statuses = [rejected_status(pod, why, "now") for why in whys]
+        # One of the ways to end, at one of two times, and the life of a pod that need not end: each object its own.
+        orders = (None, making_room(pod, START), parting(pod, 5, START), Order("Evicted", "m", 1.0, START))
+        now = START + timedelta(days=3650) * (next(self._turns) % 2)
+        statuses.append(self._turned(pod, node, now, orders[next(self._turns) // 2 % len(orders)]))
+        statuses.append(self._turned(_without_deletion(pod), node, now, None))
+        for number, status in enumerate(statuses):
+            if (patch := status_patch(pod, status)) is not None:
+                _sent(patch)
+            for event in pod_events(pod, status)[:5]:
+                made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
+                self._correlator.correlate(made, 5.0)
+        removal_events(pod)
+        _sent(list(pod_stats([pod], START)))
+
+    def _turned(self, pod: Object, node: Object, now: Any, order: Order | None) -> Object:
+        book = AddressBook()
+        try:
+            ips: tuple[str, ...] | None = book.addresses("u", pod_ranges(node))
+        except Exhausted:
+            ips = None
+        if began := pod.get("status", {}).get("startTime"):
+            (now - moment(began)).total_seconds()
+        setting = Setting(now=now, host_ips=host_addresses(node), pod_ips=ips, job_seconds=1.0, order=order)
+        status, next_at = turn(pod, setting)
+        if next_at is not None:
+            (next_at - now).total_seconds()
+        again, _ = turn({**pod, "status": status}, setting)
+        return again
+
+
+def _without_deletion(pod: Object) -> Object:
+    return {**pod, "metadata": {key: pod["metadata"][key] for key in pod["metadata"] if key != "deletionTimestamp"}}
+
+
+def _sent(body: Any) -> None:
+    """A request's body: whatever is sent can be written as JSON, and in UTF-8."""
+    json.encode(body).decode()
+
+
+def _run(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Run what never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("a reader waits")

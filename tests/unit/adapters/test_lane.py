@@ -1,0 +1,131 @@
+"""What a server may do to a connection, and what comes of it: an error of ours, and no more memory than before."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from agent.adapters.credentials import load_credentials
+from agent.adapters.kube import KubeNodes, KubeSelection
+from agent.adapters.lane import Lane
+from agent.ports import ApiError, Unavailable
+from tests.faults.fuzz import RAW
+from tests.faults.objects import NODE, event, page
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def lane_to(serve, tmp_path):
+    """A lane to a server that does with a connection what it likes."""
+
+    async def connected(reader, writer):
+        with suppress(ConnectionError):
+            await serve(reader, writer)
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        config = {
+            "current-context": "c",
+            "clusters": [
+                {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}}
+            ],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+        }
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        lane = Lane(await load_credentials(str(path)), architecture="amd64", timeout_seconds=60)
+        try:
+            yield lane
+        finally:
+            await lane.close()
+
+
+def saying(content, heads=None):
+    """A server that says this to every request, and hangs up."""
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        if heads is not None:
+            heads.append(head.decode().lower())
+        writer.write(content)
+        await writer.drain()
+
+    return serve
+
+
+async def watched(lane, version="1"):
+    return [change async for change in KubeSelection.node(lane, "n1").watch(version, seconds=60)]
+
+
+def answer(obj):
+    body = json.dumps(obj).encode() + b"\n"
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+@pytest.mark.parametrize("content", RAW, ids=lambda content: str(content[:60]))
+async def test_what_is_no_http_is_an_error_of_ours(tmp_path, content):
+    async with lane_to(saying(content), tmp_path) as lane:
+        with pytest.raises(ApiError):
+            await KubeNodes(lane).get("n1")
+        with suppress(ApiError):  # or it just ends, which the loop takes for a failure when it was short
+            await watched(lane)
+
+
+async def test_nothing_compressed_is_asked_for(tmp_path):
+    heads = []
+    async with lane_to(saying(answer(NODE), heads), tmp_path) as lane:
+        await KubeNodes(lane).get("n1")
+    assert "accept-encoding: identity\r\n" in heads[0]
+    assert "gzip" not in heads[0]
+
+
+async def test_who_says_more_than_was_asked_is_hung_up_on(tmp_path):
+    hung_up = asyncio.Event()
+
+    async def flood(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer(NODE))
+        try:
+            while True:
+                writer.write(answer({}) * 1000)
+                await writer.drain()
+                await asyncio.sleep(0)
+        except ConnectionError:
+            hung_up.set()
+
+    async with lane_to(flood, tmp_path) as lane:
+        assert await KubeNodes(lane).get("n1") == NODE
+        async with asyncio.timeout(60):
+            await hung_up.wait()
+
+
+async def test_a_node_of_another_name_is_not_ours(tmp_path):
+    other = {**NODE, "metadata": {**NODE["metadata"], "name": "other"}}
+    async with lane_to(saying(answer(page(other))), tmp_path) as lane:
+        with pytest.raises(Unavailable, match="it is about other"):
+            await KubeSelection.node(lane, "n1").list()
+    async with lane_to(saying(answer(event("ADDED", other))), tmp_path) as lane:
+        with pytest.raises(Unavailable, match="it is about other"):
+            await watched(lane)
+
+
+async def test_there_is_one_node_of_a_name(tmp_path):
+    async with lane_to(saying(answer(page(NODE, NODE))), tmp_path) as lane:
+        with pytest.raises(Unavailable, match="there are 2 of one name"):
+            await KubeSelection.node(lane, "n1").list()
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "abc"])
+async def test_a_version_is_handed_on_as_it_is(tmp_path, version):
+    heads = []
+    listed = page(NODE)
+    listed["metadata"]["resourceVersion"] = version
+    async with lane_to(saying(answer(listed), heads), tmp_path) as lane:
+        assert (await KubeSelection.node(lane, "n1").list()).version == version
+    async with lane_to(saying(answer({}), heads), tmp_path) as lane:
+        with pytest.raises(ApiError):
+            await watched(lane, version)
+    assert f"resourceversion={version}&" in heads[1]
