@@ -16,7 +16,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
-from aiohttp import HttpVersion11, StreamReader, hdrs, web
+from aiohttp import EMPTY_PAYLOAD, HttpVersion11, StreamReader, hdrs, web, web_protocol
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
@@ -41,8 +41,9 @@ _HANDSHAKE_SECONDS = 10.0
 _FIRST_REQUEST_SECONDS = 20.0  # as long may a client take to say what it wants
 _IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with an answer that nobody takes
 _LOOK_SECONDS = 5.0
-_MOST_HEADERS, _LONGEST_LINE = 64, 16 * 1024
-_MOST_WAITING_BYTES = 64 * 1024  # for a client to take them; over TLS asyncio would keep eight times as much
+_MOST_HEADERS, _LONGEST_HEAD = 64, 16 * 1024
+_MOST_PIPELINED = 2  # requests that are read before they are asked for
+_MOST_WAITING_BYTES = 16 * 1024  # for a client to take them; over TLS asyncio would keep 512 KiB
 _LINGER_SECONDS = 2.0  # for the rest of a body that nobody reads
 _BREATH_SECONDS = 0.5  # when there are no file descriptors left
 _COMPLAIN_SECONDS = 60.0
@@ -53,6 +54,10 @@ _READ_BYTES = 16 * 1024  # at a time, and about as much of a body is kept until 
 
 # asyncio gives each TLS connection a buffer of 256 KiB, an idle one too.
 SSLProtocol.max_size = 2 * _READ_BYTES
+# aiohttp parses 32 requests ahead, whatever their size.
+web_protocol.MAX_MSG_QUEUE_SIZE = _MOST_PIPELINED
+
+_REFUSED = b"\0"  # by the parser, wherever it is in a header
 
 _FAULT = web.RequestKey("fault", Fault)
 
@@ -85,24 +90,33 @@ class _Guest:
 class _Connection(RequestHandler):
     """aiohttp's side of a connection, with a kubelet's answer to what is no HTTP, and no traceback for it."""
 
-    __slots__ = ("_begin", "on_pace")
+    __slots__ = ("_begin", "_body", "_head_bytes", "on_pace")
 
     def __init__(self, *arguments: Any, on_pace: Callable[[RequestHandler], None], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.on_pace = on_pace
         self._begin: bytes | None = b""  # of the first request, up to the end of its first line
+        self._head_bytes = 0  # of a request whose header has not ended yet, at most
+        self._body = EMPTY_PAYLOAD  # of the request before that
 
     def data_received(self, data: bytes) -> None:
-        """Have the data parsed, from the first line on: no header is waited for if that is none."""
+        """Have the data parsed from the end of the first line on; refuse a line that is none and an endless header."""
         if self._begin is not None:
             data = self._begin + data
-            if b"\n" not in data and len(data) <= _LONGEST_LINE:
+            if b"\n" not in data and len(data) <= _LONGEST_HEAD:
                 self._begin = data
                 return
             self._begin = None
             if not is_request_line(data):
-                data = b"\0"  # which the parser refuses
+                data = _REFUSED
+        count = self._request_count
         super().data_received(data)
+        if self._request_count > count:
+            self._head_bytes, self._body = 0, self._messages[-1][1]
+        elif self._body.is_eof():
+            self._head_bytes += len(data)
+            if self._head_bytes > _LONGEST_HEAD:
+                super().data_received(_REFUSED)
 
     def pause_writing(self) -> None:
         """The client does not keep up with us."""
@@ -204,8 +218,8 @@ class Listener:
             keepalive_timeout=_IDLE_SECONDS,
             lingering_time=_LINGER_SECONDS,
             max_headers=_MOST_HEADERS,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
+            max_line_size=_LONGEST_HEAD,
+            max_field_size=_LONGEST_HEAD,
             read_bufsize=_READ_BYTES,
             auto_decompress=False,
         )
@@ -312,7 +326,7 @@ class Listener:
             )
             guest.send_away = transport.abort
             transport.set_write_buffer_limits(_MOST_WAITING_BYTES)
-            transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of a plain one; asyncio reads 256 KiB
+            _limit_reading(transport)
         except Exception as error:
             # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: whatever it
             # is, it costs nobody else.
@@ -365,6 +379,14 @@ def _signed(answer: web.StreamResponse) -> web.StreamResponse:
     if not answer.prepared:
         answer.headers[hdrs.SERVER] = SERVER
     return answer
+
+
+def _limit_reading(transport: Any) -> None:
+    """Have asyncio keep little of what nobody has asked for yet: by default it is 256 KiB."""
+    if hasattr(transport, "set_read_buffer_limits"):  # over TLS
+        transport.set_read_buffer_limits(_READ_BYTES)
+    else:
+        transport.max_size = _READ_BYTES
 
 
 def _untie(error: BaseException | None) -> None:

@@ -232,9 +232,9 @@ async def test_a_client_that_nobody_trusts_leaves_nothing_behind_and_is_no_error
 
     def call():
         """Until the server ends it, before or after the end of the client's own handshake."""
-        with socket.create_connection(("127.0.0.1", tls_door.port)) as plain:
-            with suppress(OSError), context.wrap_socket(plain) as connection:
-                connection.recv(1)
+        address = ("127.0.0.1", tls_door.port)
+        with suppress(OSError), socket.create_connection(address) as plain, context.wrap_socket(plain) as connection:
+            connection.recv(1)
 
     for _ in range(5):
         await asyncio.to_thread(call)
@@ -253,17 +253,31 @@ async def test_a_body_that_does_not_come_is_not_waited_for(either):
     assert await head(reader) == ""
 
 
-async def test_who_pipelines_and_does_not_read_is_not_read_from(door):
+LONG = REQUEST[:-2] + b"X: " + b"a" * 10_000 + b"\r\n\r\n"
+
+
+async def test_who_pipelines_is_not_read_from_while_the_first_request_is_answered(either):
+    door, options = either
     door.may_answer.clear()
-    reader, writer = await door.come(REQUEST)
-    writer.transport.set_write_buffer_limits(1)
-    with pytest.raises(TimeoutError):
+    reader, writer = await door.come(REQUEST, **options)
+    with suppress(TimeoutError):
         async with asyncio.timeout(2):
-            while True:  # until the kernel's buffers are full
-                writer.write(REQUEST * 10_000)
+            for _ in range(64):  # megabytes; the kernel's buffers are full long before
+                writer.write(LONG * 100)
                 await writer.drain()
+            pytest.fail("all of it was read")
     door.may_answer.set()
     assert "here" in await head(reader)
+
+
+@pytest.mark.parametrize("before", [b"", REQUEST], ids=["the first request", "a later one"])
+async def test_a_header_of_many_long_lines_is_refused(either, before):
+    door, options = either
+    reader, writer = await door.come(before, **options)
+    if before:
+        assert "here" in await head(reader)
+    writer.write(REQUEST[:-2] + b"".join(b"X-%d: %s\r\n" % (number, b"a" * 10_000) for number in range(60)))
+    assert (await head(reader)).startswith("HTTP/1.0 400 ")
 
 
 async def test_between_requests_a_client_may_be_silent_for_as_long_as_a_kubelet_lets_it(door):
