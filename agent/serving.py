@@ -67,7 +67,7 @@ class Doorkeeper:
         certificate, keeping = await self._certificate(tls)
         gate = Gate(serving=serving, node_name=config.node_name, reviews=self.reviews, clock=clock)
         table = full_table(serving, node, self.sources, self.tallies, clock)
-        api = KubeletApi(table, tallies=self.tallies, gate=gate, tls=tls)
+        api = KubeletApi(table, tallies=self.tallies, gate=gate)
         entrance = listen(serving.address, serving.port, flag="--port")
         listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
         certificate.on_change = listener.dismiss  # with it may go the client CA that somebody was trusted for

@@ -34,17 +34,26 @@ class Pair(NamedTuple):
     def pem(self) -> str:
         return self.certificate.public_bytes(_PEM).decode()
 
-    def write(self, folder: Path, name: str) -> tuple[Path, Path]:
+    def write(self, folder: Path, name: str, *signers: "Pair") -> tuple[Path, Path]:
+        """Certificate and key as files; the signers are shown with the certificate."""
         files = folder / f"{name}.crt", folder / f"{name}.key"
-        files[0].write_text(self.pem)
+        files[0].write_text("".join(pair.pem for pair in (self, *signers)))
         form = (_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         files[1].write_bytes(self.key.private_bytes(*form))
         return files
 
 
-def authority(name: str = "ca", by: Pair | None = None) -> Pair:
-    """Somebody who signs."""
-    return _signed(_subject(name), by, is_authority=True, usage=None, begin=_ago(), end=_later())
+def authority(
+    name: str = "ca",
+    by: Pair | None = None,
+    *,
+    begin: datetime | None = None,
+    end: datetime | None = None,
+    like: Pair | None = None,
+) -> Pair:
+    """Somebody who signs; with the key of another one, if that is given."""
+    life = {"begin": begin or _ago(), "end": end or _later()}
+    return _signed(_subject(name), by, is_authority=True, usage=None, key=like.key if like else None, **life)
 
 
 def client_pair(
@@ -77,8 +86,9 @@ def _signed(
     begin: datetime,
     end: datetime,
     alternative_names: bytes | None = None,
+    key: CertificateIssuerPrivateKeyTypes | None = None,
 ) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     issuer = by.certificate.subject if by else subject
     builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number(), begin, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)

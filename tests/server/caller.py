@@ -3,7 +3,8 @@
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -33,13 +34,19 @@ class Identity:
         self, port: int, method: str, path: str, body: bytes = b"", *, source: str = "127.0.0.1", **headers: str
     ) -> Answer:
         """One request on a connection of its own."""
+        with self.connect(port, source=source) as connection:
+            connection.request(method, path, body=body or None, headers={**self.headers, **headers})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.headers), response.read())
+
+    @contextmanager
+    def connect(self, port: int, *, source: str = "127.0.0.1") -> Iterator[http.client.HTTPSConnection]:
+        """A connection for many requests, without headers of its own."""
         connection = http.client.HTTPSConnection(
             "127.0.0.1", port, timeout=20, context=self._tls(), source_address=(source, 0)
         )
         try:
-            connection.request(method, path, body=body or None, headers={**self.headers, **headers})
-            response = connection.getresponse()
-            return Answer(response.status, dict(response.headers), response.read())
+            yield connection
         finally:
             connection.close()
 

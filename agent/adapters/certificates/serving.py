@@ -17,6 +17,7 @@ from agent.ports import Clock, StartError
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 10.0
+_MOST_SESSIONS = 1024  # of TLS 1.2, which OpenSSL would keep 20,480 of, for two hours
 
 
 def plain_context() -> ssl.SSLContext:
@@ -81,7 +82,7 @@ class ServingCertificate:
         try:
             texts = [path.read_text("utf-8") for path in (self._certificate, self._key, *self._beside)]
             digest = hashlib.sha256("".join(texts).encode()).digest()
-            if digest == self._digest:
+            if digest == self._digest and self.context.session_stats()["number"] <= _MOST_SESSIONS:
                 return None
             read_certificates(texts[0])
             context = self._fresh()

@@ -10,7 +10,7 @@ from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint
 from agent.adapters.server.gate import Caller, Denial, Gate
 from agent.adapters.server.replies import moved, not_found, plain
-from agent.adapters.server.tls import Tls
+from agent.adapters.server.tls import verified_chain
 from agent.core.routing import Found, Missing, Moved, Refused, Table
 
 log = logging.getLogger(__name__)
@@ -27,9 +27,8 @@ class KubeletApi:
         *,
         tallies: ServerTallies,
         gate: Gate | None = None,
-        tls: Tls | None = None,
     ) -> None:
-        self._table, self._gate, self._tls, self._tallies = table, gate, tls, tallies
+        self._table, self._gate, self._tallies = table, gate, tallies
         self._type = "readwrite" if gate else "readonly"
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -62,10 +61,8 @@ class KubeletApi:
         if self._gate is None:
             return None
         tls = request.transport.get_extra_info("ssl_object") if request.transport else None
-        shown = tls.getpeercert(binary_form=True) if tls and self._tls else None
         caller = Caller(
-            certificate=shown or b"",
-            is_trusted=bool(shown and self._tls and self._tls.is_trusted(shown)),
+            chain=verified_chain(tls) if tls else (),
             authorization=request.headers.get(hdrs.AUTHORIZATION, ""),
             protocols=tuple(request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())),
         )

@@ -9,7 +9,7 @@ from agent.ports import StartError
 
 log = logging.getLogger(__name__)
 
-_BACKLOG = 128
+_BACKLOG = 512  # a burst waits here for its turn; beyond it, the kernel lets a client wait for a second at least
 
 
 def listen(address: str, port: int, *, flag: str) -> socket.socket:

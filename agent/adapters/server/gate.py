@@ -41,8 +41,7 @@ _read = lru_cache(maxsize=64)(read_certificate)  # who scrapes shows the same on
 class Caller(NamedTuple):
     """What a request tells about who sent it."""
 
-    certificate: bytes = b""  # DER, as it was shown in the handshake
-    is_trusted: bool = False  # whether an authority signed that certificate
+    chain: tuple[bytes, ...] = ()  # DER: the client certificate that the handshake verified, and its issuers
     authorization: str = ""
     protocols: tuple[str, ...] = ()  # of a WebSocket; a browser hides its token there
 
@@ -99,15 +98,15 @@ class Gate:
         return ANONYMOUS if self._serving.anonymous else None
 
     async def _certified(self, caller: Caller) -> User | None:
-        if not caller.certificate or not self._serving.client_ca_file:
+        if not caller.chain or not self._serving.client_ca_file:
             return None
         try:
-            certificate, now = _read(caller.certificate), self._clock.now()
+            chain, now = [_read(der) for der in caller.chain], self._clock.now()
         except ValueError as error:
             raise _Unknown(str(error)) from error
-        if not caller.is_trusted or not certificate.not_before <= now <= certificate.not_after:
-            raise _Unknown(f'the client certificate of "{certificate.common_name}" does not verify')
-        return certified_user(certificate, caller.certificate)
+        if not all(certificate.not_before <= now <= certificate.not_after for certificate in chain):
+            raise _Unknown(f'the client certificate of "{chain[0].common_name}" does not verify')
+        return certified_user(chain[0], caller.chain[0])
 
     async def _reviewed(self, caller: Caller) -> User | None:
         token = bearer_token(caller.authorization, caller.protocols) if self._serving.token_reviews else ""

@@ -4,17 +4,32 @@ import asyncio
 import gc
 import logging
 import math
+import resource
 import socket
 import ssl
+import traceback
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
-from aiohttp import hdrs, web
+from aiohttp import EMPTY_PAYLOAD, HttpVersion11, StreamReader, hdrs, web, web_protocol
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
+from agent.adapters.server.framing import (
+    TALKS_HTTP,
+    TALKS_TLS,
+    WRONG_PROTOCOL,
+    Fault,
+    framing_fault,
+    is_request_line,
+    parsing_fault,
+)
 from agent.adapters.server.replies import SERVER, plain
 from agent.klog import V4
 from agent.ports import Clock
@@ -26,12 +41,25 @@ _HANDSHAKE_SECONDS = 10.0
 _FIRST_REQUEST_SECONDS = 20.0  # as long may a client take to say what it wants
 _IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with an answer that nobody takes
 _LOOK_SECONDS = 5.0
-_MOST_HEADERS, _LONGEST_LINE = 64, 16 * 1024
-_MOST_WAITING_BYTES = 64 * 1024  # for a client to take them; over TLS asyncio would keep eight times as much
+_MOST_HEADERS, _LONGEST_HEAD = 64, 16 * 1024
+_MOST_PIPELINED = 2  # requests that are read before they are asked for
+_MOST_WAITING_BYTES = 16 * 1024  # for a client to take them; over TLS asyncio would keep 512 KiB
 _LINGER_SECONDS = 2.0  # for the rest of a body that nobody reads
 _BREATH_SECONDS = 0.5  # when there are no file descriptors left
+_COMPLAIN_SECONDS = 60.0
 _PARTING_SECONDS = 1.0
-_CROWD = 100  # so many connections ended between two looks leave something behind
+_CROWD = 64  # so many connections that ended leave something behind
+_DESCRIPTORS_SHARE = 8  # one of so many file descriptors is for the connections of one port: the heart needs some
+_READ_BYTES = 16 * 1024  # at a time, and about as much of a body is kept until it is asked for
+
+# asyncio gives each TLS connection a buffer of 256 KiB, an idle one too.
+SSLProtocol.max_size = 2 * _READ_BYTES
+# aiohttp parses 32 requests ahead, whatever their size.
+web_protocol.MAX_MSG_QUEUE_SIZE = _MOST_PIPELINED
+
+_REFUSED = b"\0"  # by the parser, wherever it is in a header
+
+_FAULT = web.RequestKey("fault", Fault)
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -39,13 +67,14 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class _Guest:
     """One connection, from the moment it was accepted."""
 
-    __slots__ = ("address", "deaf_since", "has_spoken", "send_away", "silent_since")
+    __slots__ = ("address", "deaf_since", "has_spoken", "is_dismissed", "send_away", "silent_since")
 
     def __init__(self, address: str, now: float) -> None:
         self.address = address
         self.silent_since = now  # infinity while it is being answered
         self.deaf_since = math.inf  # since when it has not taken what we have for it
         self.has_spoken = False
+        self.is_dismissed = False  # to be ended once it has been answered
         self.send_away: Callable[[], object] = lambda: None
 
     @property
@@ -61,11 +90,33 @@ class _Guest:
 class _Connection(RequestHandler):
     """aiohttp's side of a connection, with a kubelet's answer to what is no HTTP, and no traceback for it."""
 
-    __slots__ = ("on_pace",)
+    __slots__ = ("_begin", "_body", "_head_bytes", "on_pace")
 
     def __init__(self, *arguments: Any, on_pace: Callable[[RequestHandler], None], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.on_pace = on_pace
+        self._begin: bytes | None = b""  # of the first request, up to the end of its first line
+        self._head_bytes = 0  # of a request whose header has not ended yet, at most
+        self._body = EMPTY_PAYLOAD  # of the request before that
+
+    def data_received(self, data: bytes) -> None:
+        """Have the data parsed from the end of the first line on; refuse a line that is none and an endless header."""
+        if self._begin is not None:
+            data = self._begin + data
+            if b"\n" not in data and len(data) <= _LONGEST_HEAD:
+                self._begin = data
+                return
+            self._begin = None
+            if not is_request_line(data):
+                data = _REFUSED
+        count = self._request_count
+        super().data_received(data)
+        if self._request_count > count:
+            self._head_bytes, self._body = 0, self._messages[-1][1]
+        elif self._body.is_eof():
+            self._head_bytes += len(data)
+            if self._head_bytes > _LONGEST_HEAD:
+                super().data_received(_REFUSED)
 
     def pause_writing(self) -> None:
         """The client does not keep up with us."""
@@ -87,11 +138,14 @@ class _Connection(RequestHandler):
         """Say that it failed, and end the connection."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error("Unable to answer a request", {"path": request.path}, exc_info=exc)
+            fault = Fault(status, f"{status} {HTTPStatus(status).phrase}")
         else:
             log.log(V4, "Malformed request", {"address": request.remote, "err": message})
+            fault = parsing_fault(message or "")
+        _untie(exc)
         if request.writer.output_size > 0:
             raise ConnectionError("a part of the answer has been sent already")
-        answer = plain(f"{status} {HTTPStatus(status).phrase}", status=status)
+        answer = plain(fault.text, status=fault.status)
         answer.force_close()
         return _signed(answer)
 
@@ -100,7 +154,7 @@ class _Server(web.Server):
     """Makes such connections, and tells when one has ended."""
 
     def __init__(self, handler: Handler, on_lost: Callable[[RequestHandler], None], **options: Any) -> None:
-        super().__init__(handler)
+        super().__init__(handler, request_factory=_request)
         self._on_lost, self._options = on_lost, options
 
     def __call__(self) -> _Connection:
@@ -111,6 +165,23 @@ class _Server(web.Server):
         """Pass it on."""
         super().connection_lost(handler, exc)
         self._on_lost(handler)
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """Make aiohttp's request; with its fault, if it has one."""
+    fault = framing_fault(message)
+    if fault:  # the answer has the version of the request, and not every one can be answered in
+        message = message._replace(version=HttpVersion11, should_close=True)
+    request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+    if fault:
+        request[_FAULT] = fault
+    return request
 
 
 class Listener:
@@ -132,7 +203,10 @@ class Listener:
         self._socket, self._handler, self._clock, self._tls = listening, handler, clock, tls
         self._guests: dict[_Guest, None] = {}
         self._by_connection: dict[RequestHandler, _Guest] = {}
+        self._welcoming: set[asyncio.Task[None]] = set()
         self._ended = 0
+        self._complained_at = -math.inf
+        self._share = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _DESCRIPTORS_SHARE
 
     @cached_property
     def _server(self) -> _Server:
@@ -144,8 +218,9 @@ class Listener:
             keepalive_timeout=_IDLE_SECONDS,
             lingering_time=_LINGER_SECONDS,
             max_headers=_MOST_HEADERS,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
+            max_line_size=_LONGEST_HEAD,
+            max_field_size=_LONGEST_HEAD,
+            read_bufsize=_READ_BYTES,
             auto_decompress=False,
         )
 
@@ -160,7 +235,7 @@ class Listener:
                     continue
                 guest = _Guest(address, self._clock.monotonic())
                 self._guests[guest] = None
-                group.create_task(self._welcome(guest, connection))
+                self._wait_for_first_byte(guest, connection)
                 await asyncio.sleep(0)  # with a crowd at the door, everybody else gets a turn
 
     async def close(self) -> None:
@@ -170,36 +245,73 @@ class Listener:
         await self._server.shutdown(_PARTING_SECONDS)
 
     def dismiss(self) -> None:
-        """End all connections that nobody uses at the moment."""
-        for guest in [guest for guest in self._guests if guest.silent_since < math.inf]:
-            guest.send_away()
+        """End all connections: those that nobody uses now, the others once they are answered."""
+        for guest in list(self._guests):
+            guest.is_dismissed = True
+            if guest.silent_since < math.inf:
+                guest.send_away()
 
     async def _accepted(self) -> tuple[socket.socket, str]:
         while True:
             try:
                 connection, peer = await asyncio.get_running_loop().sock_accept(self._socket)
-            except OSError as error:  # no descriptors left, or the client has gone already
-                log.error("Unable to accept a connection", {"err": error})
+            except ConnectionError:  # the client has gone already
+                continue
+            except OSError as error:  # no descriptors left
+                if self._clock.monotonic() - self._complained_at >= _COMPLAIN_SECONDS:
+                    self._complained_at = self._clock.monotonic()
+                    log.error("Unable to accept a connection", {"err": error})
                 await self._clock.sleep(_BREATH_SECONDS)
             else:
                 return connection, peer[0]
 
     def _has_room(self) -> bool:
         """Whether there is a seat, even if somebody idle has to leave for it."""
-        if len(self._guests) < _MOST_CONNECTIONS:
+        if len(self._guests) < min(_MOST_CONNECTIONS, self._share):
             return True
-        idle = [guest for guest in self._guests if guest.idle_since < math.inf]
+        idle = [(guest, since) for guest in self._guests if (since := guest.idle_since) < math.inf]
         if not idle:
             return False
-        seats = Counter(guest.address for guest in idle)
-        oldest = max(idle, key=lambda guest: (seats[guest.address], -guest.idle_since))
+        seats = Counter(guest.address for guest, _ in idle)
+        oldest, _ = max(idle, key=lambda entry: (seats[entry[0].address], -entry[1]))
         log.log(V4, "Too many connections, ending one that is idle", {"address": oldest.address})
         self._guests.pop(oldest)
         oldest.send_away()
         return True
 
+    def _wait_for_first_byte(self, guest: _Guest, connection: socket.socket) -> None:
+        """Wait without a task, TLS or HTTP: a connection that says nothing costs no more than its socket."""
+        asyncio.get_running_loop().add_reader(connection, self._on_first_byte, guest, connection)
+        guest.send_away = lambda: self._turn_away(guest, connection)
+
+    def _on_first_byte(self, guest: _Guest, connection: socket.socket) -> None:
+        try:
+            begin = connection.recv(5, socket.MSG_PEEK)
+        except BlockingIOError:  # there was nothing after all
+            return
+        except OSError:
+            begin = b""
+        if self._tls and begin.startswith(TALKS_HTTP):
+            with suppress(OSError):
+                connection.recv(_READ_BYTES)  # unread, it would have the kernel reset the connection before the answer
+                connection.send(WRONG_PROTOCOL)
+        if not begin or (self._tls and not begin.startswith(TALKS_TLS)):
+            self._turn_away(guest, connection)
+            return
+        asyncio.get_running_loop().remove_reader(connection)
+        task = asyncio.create_task(self._welcome(guest, connection))
+        self._welcoming.add(task)
+        task.add_done_callback(self._welcoming.discard)
+
+    def _turn_away(self, guest: _Guest, connection: socket.socket) -> None:
+        self._guests.pop(guest, None)
+        asyncio.get_running_loop().remove_reader(connection)
+        connection.close()
+
     async def _welcome(self, guest: _Guest, connection: socket.socket) -> None:
         """The handshake, up to the moment when aiohttp has the connection."""
+        if connection.fileno() < 0:  # sent away before this task ran
+            return
         context, handler = self._tls() if self._tls else None, self._server()
         self._by_connection[handler] = guest
         if task := asyncio.current_task():  # not before it runs: cancelled unbegun, it would leave the client waiting
@@ -214,11 +326,15 @@ class Listener:
             )
             guest.send_away = transport.abort
             transport.set_write_buffer_limits(_MOST_WAITING_BYTES)
+            _limit_reading(transport)
         except Exception as error:
-            # Garbage, no common version or cipher, no certificate yet, silence: whatever it is, it costs nobody else.
+            # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: whatever it
+            # is, it costs nobody else.
             log.log(V4, "TLS handshake error", {"address": guest.address, "err": error})
+            _untie(error)
             self._on_lost(handler)
-        except asyncio.CancelledError:  # sent away; asyncio has closed it
+        except asyncio.CancelledError as error:  # sent away; asyncio has closed it
+            _untie(error)
             self._on_lost(handler)
             raise
 
@@ -228,16 +344,26 @@ class Listener:
 
     def _on_lost(self, handler: RequestHandler) -> None:
         self._ended += 1
+        if self._ended % _CROWD == 0:
+            asyncio.get_running_loop().call_soon(_give_memory_back)
         if guest := self._by_connection.pop(handler, None):
             self._guests.pop(guest, None)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         guest = self._by_connection.get(request.protocol) or _Guest("", math.inf)
-        guest.silent_since, guest.has_spoken = math.inf, True
+        guest.has_spoken = True
+        # Who has not sent the whole body yet is not waiting for us.
+        guest.silent_since = math.inf if request.content.is_eof() else self._clock.monotonic()
         try:
-            return _signed(await self._handler(request))
+            fault = request.get(_FAULT)
+            answer = plain(fault.text, status=fault.status) if fault else await self._handler(request)
+            if guest.is_dismissed and not answer.prepared:
+                answer.force_close()
+            return _signed(answer)
         finally:
             guest.silent_since = self._clock.monotonic()
+            if guest.is_dismissed:
+                request.protocol.close()
 
     async def _watch(self) -> None:
         """Send those away who never say what they want, or not all of it, or do not take what they are told."""
@@ -246,9 +372,6 @@ class Listener:
             now = self._clock.monotonic()
             for guest in [guest for guest in self._guests if guest.is_overdue(now)]:
                 guest.send_away()
-            if self._ended > _CROWD:
-                self._ended = 0
-                _give_memory_back()
 
 
 def _signed(answer: web.StreamResponse) -> web.StreamResponse:
@@ -256,6 +379,21 @@ def _signed(answer: web.StreamResponse) -> web.StreamResponse:
     if not answer.prepared:
         answer.headers[hdrs.SERVER] = SERVER
     return answer
+
+
+def _limit_reading(transport: Any) -> None:
+    """Have asyncio keep little of what nobody has asked for yet: by default it is 256 KiB."""
+    if hasattr(transport, "set_read_buffer_limits"):  # over TLS
+        transport.set_read_buffer_limits(_READ_BYTES)
+    else:
+        transport.max_size = _READ_BYTES
+
+
+def _untie(error: BaseException | None) -> None:
+    """Cut the cycle of an exception and the frames that hold it: with it goes the memory of a whole connection."""
+    if error:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
 
 
 def _give_memory_back() -> None:

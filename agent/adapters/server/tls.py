@@ -1,11 +1,13 @@
 """The TLS that this node speaks as a server: versions, cipher suites, and whose client certificates it trusts."""
 
+import _ssl
 import logging
 import ssl
+import sys
 from pathlib import Path
+from typing import Any
 
 from agent.adapters.certificates.serving import plain_context
-from agent.adapters.server.trust import Trust
 from agent.core.config import Serving
 from agent.core.x509 import read_certificates
 
@@ -32,7 +34,6 @@ class Tls:
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
-        self._trust = Trust() if serving.client_ca_file else None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -46,15 +47,55 @@ class Tls:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
         elif suites := self._serving.tls_cipher_suites:
             _restrict(context, suites)
-        if self._trust:
+        if self._serving.client_ca_file:
             authorities = Path(self._serving.client_ca_file).read_text("utf-8")
             read_certificates(authorities)
-            self._trust.ask_for_certificates(context, authorities)
+            _ask_for_certificates(context, authorities)
         return context
 
-    def is_trusted(self, der: bytes) -> bool:
-        """Whether the client certificate of an open connection was signed by an authority."""
-        return self._trust is not None and self._trust.is_trusted(der)
+
+def verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
+    """The certificates, as DER, by which this handshake verified the client, its own first; empty without one.
+
+    Whether they are still valid is for the caller to check: a connection may outlive them.
+    """
+    if sys.version_info >= (3, 13):
+        return tuple(tls.get_verified_chain())
+    chain = tls._sslobj.get_verified_chain()  # type: ignore[attr-defined]  # public from Python 3.13 on
+    return tuple(certificate.public_bytes(_ssl.ENCODING_DER) for certificate in chain or ())
+
+
+def _ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
+    """Ask clients for a certificate, require none, and verify the one that is shown in each handshake anew.
+
+    Go's tls.RequestClientCert, which a kubelet uses, lets a certificate that does not verify into the handshake, and
+    the kubelet goes on to the bearer token, or answers 401. Python's ssl module has no such mode: here the handshake
+    fails.
+    """
+    context.load_verify_locations(cadata=authorities)
+    # As Go: whatever is in the bundle is a root, whether it signed itself or not.
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
+    context.sslobject_class = _Session
+
+
+class _Session(ssl.SSLObject):
+    """A connection whose handshake fails, as others do, where asyncio would take the reason for a bug of ours."""
+
+    def do_handshake(self) -> None:
+        """Refuse a session of TLS 1.2 that is resumed: its certificate is not verified again."""
+        super().do_handshake()
+        if self.session_reused and self.getpeercert(binary_form=True):
+            raise ssl.SSLError("a session with a client certificate cannot be resumed")
+
+    def getpeercert(self, binary_form: bool = False) -> Any:
+        """Return what the client has shown; as in Go, the connection fails if it cannot be read."""
+        try:
+            return super().getpeercert(binary_form)
+        except ValueError as error:
+            raise ssl.SSLError(f"failed to parse certificate from client: {error}") from error
 
 
 def tell_about(serving: Serving) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 import os
 import ssl
+from contextlib import suppress
 
 import pytest
 
@@ -56,6 +57,30 @@ async def test_new_files_are_served_to_new_connections_without_a_restart(serving
     put(files, pairs[1])
     await serving.sync()
     assert await shown(serving.context) == "second"
+
+
+def with_session(context):
+    """Both ends of a connection whose session the server keeps, as long as they are not let go."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    client.maximum_version, client.options = ssl.TLSVersion.TLSv1_2, client.options | ssl.OP_NO_TICKET
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = client.wrap_bio(one, other), context.wrap_bio(other, one, server_side=True)
+    for end in (*ends, *ends):  # two flights from each
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return ends
+
+
+async def test_a_context_that_keeps_many_sessions_is_replaced(serving, files, pairs, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_SESSIONS", 2)
+    put(files, pairs[0])
+    await serving.sync()
+    first, ends = serving.context, []
+    for is_same in (True, True, False):
+        ends += with_session(first)
+        await serving.sync()
+        assert (serving.context is first) == is_same
 
 
 async def test_without_a_certificate_handshakes_fail(serving):

@@ -6,7 +6,7 @@ import pytest
 from agent.adapters.server.gate import Caller, Denial, Gate
 from agent.core.config import Serving
 from agent.ports import Unavailable
-from tests.cluster.pairs import client_pair
+from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, settle
 
 pytestmark = pytest.mark.anyio
@@ -154,23 +154,27 @@ async def test_few_reviews_are_asked_for_at_once(reviews, clock):
     assert set(await asyncio.gather(*tasks)) == {UNAUTHORIZED}
 
 
-async def test_a_trusted_certificate_is_a_user_as_long_as_it_is_valid(reviews, clock):
+async def test_a_certificate_is_a_user_as_long_as_all_of_its_chain_is_valid(reviews, clock):
     reviews.rights.add(("jane", "get", "log"))
-    door, pair = gate(reviews, clock), client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(hours=1))
-    trusted = Caller(certificate=pair.der, is_trusted=True)
-    assert await door.denial(trusted, "GET", "/logs/") is None
-    assert await door.denial(trusted._replace(is_trusted=False), "GET", "/logs/") == UNAUTHORIZED
-    clock.elapsed = 3700
-    assert await door.denial(trusted, "GET", "/logs/") == UNAUTHORIZED
+    door, hour = gate(reviews, clock), timedelta(hours=1)
+    root = authority(begin=clock.now() - hour, end=clock.now() + 24 * hour)
+    between = authority("between", root, begin=clock.now() - hour, end=clock.now() + 2 * hour)
+    short, long = (client_pair("jane", between, begin=clock.now(), end=clock.now() + life * hour) for life in (1, 9))
+    shown = [Caller(chain=(pair.der, between.der, root.der)) for pair in (short, long)]
+    assert [await door.denial(caller, "GET", "/logs/") for caller in shown] == [None, None]
+    clock.elapsed = 1.5 * 3600
+    assert [await door.denial(caller, "GET", "/logs/") for caller in shown] == [UNAUTHORIZED, None]
+    clock.elapsed = 2.5 * 3600
+    assert [await door.denial(caller, "GET", "/logs/") for caller in shown] == [UNAUTHORIZED, UNAUTHORIZED]
 
 
 async def test_a_certificate_that_makes_no_sense_is_nobodys(reviews, clock):
     pair = client_pair("jane", alternative_names=b"")
-    shown = Caller(certificate=pair.der, is_trusted=True)
+    shown = Caller(chain=(pair.der,))
     assert await gate(reviews, clock).denial(shown, "GET", "/metrics") == UNAUTHORIZED
 
 
 async def test_a_certificate_that_is_no_good_leaves_it_to_the_token(reviews, clock):
-    pair = client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(hours=1))
-    both = Caller(certificate=pair.der, is_trusted=False, authorization="Bearer t")
+    pair = client_pair("jane", begin=clock.now() - timedelta(hours=2), end=clock.now() - timedelta(hours=1))
+    both = Caller(chain=(pair.der,), authorization="Bearer t")
     assert await gate(reviews, clock).denial(both, "GET", "/metrics") is None

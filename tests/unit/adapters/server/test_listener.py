@@ -1,9 +1,14 @@
 import asyncio
+import errno
+import gc
+import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from contextlib import suppress
 
 import pytest
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from agent.adapters.server import listener as module
 from agent.adapters.server.entrance import listen
@@ -31,13 +36,19 @@ class Door:
     def __init__(self, tls=None):
         self.tls, self.clock, self.may_answer = tls, FakeClock(), asyncio.Event()
         self.may_answer.set()
-        self.ended, self.writers = 0, []
+        self.ended, self.writers, self.handshakes = 0, [], 0
         self.socket = listen("127.0.0.1", 0, flag="--port")
         self.port = self.socket.getsockname()[1]
-        self.listener = Listener(self.socket, self._answer, clock=self.clock, tls=tls and (lambda: tls))
+        self.listener = Listener(self.socket, self._answer, clock=self.clock, tls=tls and self._begin_handshake)
+
+    def _begin_handshake(self):
+        self.handshakes += 1
+        return self.tls
 
     async def _answer(self, request):
         await self.may_answer.wait()
+        if request.path == "/body":
+            return web.Response(text=str(len(await request.read())))
         if request.path != "/endless":
             return web.Response(text="here")
         response = web.StreamResponse()
@@ -151,6 +162,124 @@ async def test_even_what_nobody_thought_of_ends_one_connection_only(tls_door):
     assert "here" in await head(reader)
 
 
+@pytest.fixture
+def made():
+    """Tells how many objects of a kind were made since the test began, and are there still: nothing is collected."""
+    gc.collect()
+    gc.disable()
+    before = {id(found): found for found in gc.get_objects() if isinstance(found, (RequestHandler, SSLProtocol))}
+
+    def count(kind):
+        return sum(isinstance(found, kind) and id(found) not in before for found in gc.get_objects())
+
+    yield count
+    gc.enable()
+
+
+async def test_a_connection_costs_no_http_before_its_first_byte(door, made):
+    reader, writer = await door.come()
+    assert made(RequestHandler) == 0
+    writer.write(REQUEST)
+    assert "here" in await head(reader)
+
+
+async def test_a_connection_costs_no_tls_before_its_first_byte(tls_door, made):
+    _, writer = await tls_door.come()
+    assert (tls_door.handshakes, made(RequestHandler), made(SSLProtocol)) == (0, 0, 0)
+    writer.write(b"\x16")
+    await delivered()
+    assert tls_door.handshakes == 1
+
+
+@pytest.mark.parametrize("said", [b"\0" * 64, b"SSH-2.0-x\r\n", b"\x80\x2e\x01\x00\x02"])
+async def test_what_is_no_tls_is_sent_away_without_any(tls_door, said):
+    reader, _ = await tls_door.come(said)
+    with suppress(ConnectionError):
+        assert await head(reader) == ""
+    assert tls_door.handshakes == 0
+
+
+async def test_http_where_tls_is_spoken_is_refused_in_gos_words(tls_door):
+    reader, _ = await tls_door.come(REQUEST)
+    answer = await head(reader)
+    assert answer.startswith("HTTP/1.0 400 Bad Request")
+    assert "Client sent an HTTP request to an HTTPS server." in answer
+    assert tls_door.handshakes == 0
+
+
+async def test_a_silent_client_is_sent_away(either):
+    door, _ = either
+    reader, _ = await door.come()
+    await door.clock.advance(26)
+    assert await head(reader) == ""
+
+
+HELLO = b"\x16\x03\x01\x00\x05"
+
+
+@pytest.mark.parametrize("said", [b"\x16", HELLO + b"\x01\x00\x00\x01\x00"], ids=["a byte", "a bad ClientHello"])
+async def test_a_handshake_that_fails_leaves_nothing_behind(tls_door, said, made):
+    for _ in range(5):
+        _, writer = await tls_door.come(said)
+        writer.transport.abort()
+    await delivered()
+    assert tls_door.handshakes == 5
+    assert made(SSLProtocol) == 0
+
+
+async def test_a_client_that_nobody_trusts_leaves_nothing_behind_and_is_no_error(tls_door, tmp_path, caplog, made):
+    context = client_context(*client_pair("stranger").write(tmp_path, "stranger"))
+
+    def call():
+        """Until the server ends it, before or after the end of the client's own handshake."""
+        address = ("127.0.0.1", tls_door.port)
+        with suppress(OSError), socket.create_connection(address, 5) as plain, context.wrap_socket(plain) as connection:
+            connection.recv(1)
+
+    for _ in range(5):
+        await asyncio.to_thread(call)
+    await delivered()
+    assert tls_door.handshakes == 5
+    assert made(SSLProtocol) == 0
+    assert not caplog.records
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(either):
+    door, options = either
+    reader, _ = await door.come(b"POST /body HTTP/1.1\r\nHost: n\r\nContent-Length: 9\r\n\r\nabc", **options)
+    await door.clock.advance(80)
+    assert not reader.at_eof()
+    await door.clock.advance(20)
+    assert await head(reader) == ""
+
+
+LONG = REQUEST[:-2] + b"X: " + b"a" * 10_000 + b"\r\n\r\n"
+
+
+async def test_who_pipelines_is_not_read_from_while_the_first_request_is_answered(either):
+    door, options = either
+    door.may_answer.clear()
+    reader, writer = await door.come(REQUEST, **options)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            for _ in range(64):  # megabytes; the kernel's buffers are full long before
+                writer.write(LONG * 100)
+                await writer.drain()
+            pytest.fail("all of it was read")
+    door.may_answer.set()
+    assert "here" in await head(reader)
+
+
+@pytest.mark.parametrize("before", [b"", REQUEST], ids=["the first request", "a later one"])
+async def test_a_header_of_many_long_lines_is_refused(either, before):
+    door, options = either
+    reader, writer = await door.come(before, **options)
+    if before:
+        assert "here" in await head(reader)
+    writer.write(REQUEST[:-2] + b"".join(b"X-%d: %s\r\n" % (number, b"a" * 10_000) for number in range(60)))
+    assert (await head(reader)).startswith("HTTP/1.0 400 ")
+
+
 async def test_between_requests_a_client_may_be_silent_for_as_long_as_a_kubelet_lets_it(door):
     reader, writer = await door.come(REQUEST)
     await head(reader)
@@ -165,7 +294,6 @@ async def test_who_is_being_answered_is_not_sent_away(door):
     door.may_answer.clear()
     reader, _ = await door.come(REQUEST)
     await door.clock.advance(3600)
-    door.listener.dismiss()
     door.may_answer.set()
     assert "here" in await head(reader)
 
@@ -229,6 +357,51 @@ async def test_when_all_are_busy_a_new_one_is_refused(door, monkeypatch):
     assert await head(refused) == ""
     door.may_answer.set()
     assert all(["here" in await head(reader) for reader, _ in busy])
+
+
+async def test_when_file_descriptors_are_few_connections_are_too(monkeypatch):
+    monkeypatch.setattr(module.resource, "getrlimit", lambda _: (16, 16))
+    door = Door()
+    async with running(door.listener):
+        crowd = [await door.come() for _ in range(3)]
+        gone = [await head(crowd[0][0]), crowd[1][0].at_eof(), crowd[2][0].at_eof()]
+    await door.close()
+    assert gone == ["", False, False]
+
+
+class Exhausted(socket.socket):
+    """A socket that listens, in a process without a file descriptor left."""
+
+    asked = 0
+
+    def accept(self):
+        self.asked += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+async def test_without_file_descriptors_it_waits_and_complains_once_a_minute(caplog):
+    listening, clock = Exhausted(), FakeClock()
+    listening.setblocking(False)
+    async with running(Listener(listening, None, clock=clock)):
+        await clock.advance(59)
+        assert 100 <= listening.asked <= 120
+        assert len(caplog.records) == 1
+        await clock.advance(10)
+        assert len(caplog.records) == 2
+    listening.close()
+
+
+async def test_new_certificates_end_a_connection_that_is_in_use_after_its_answer(either):
+    door, options = either
+    door.may_answer.clear()
+    reader, writer = await door.come(REQUEST, **options)
+    door.listener.dismiss()
+    writer.write(REQUEST)  # of somebody who may not be trusted any more
+    door.may_answer.set()
+    async with asyncio.timeout(10):
+        answer = (await reader.read()).decode()
+    assert answer.count("HTTP/1.1") == 1
+    assert "Connection: close" in answer
 
 
 async def test_new_certificates_end_the_connections_that_nobody_uses(door):
