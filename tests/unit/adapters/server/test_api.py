@@ -1,4 +1,7 @@
+import json
+
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -26,6 +29,7 @@ class Node:
 
     def __init__(self, folder):
         self.clock, self.pods, self.faults, self.serving = FakeClock(), [POD], {}, Serving()
+        self.stats = []
         self.tallies = ServerTallies(self.clock)
         self.sources = Sources(
             configz={"kubeletconfig": {"port": 10250}},
@@ -36,14 +40,21 @@ class Node:
             resource_metrics=self._metrics,
             cadvisor_metrics=self._metrics,
             probe_metrics=self._metrics,
-            pods=lambda: self.pods,
+            pods=lambda: map(msgspec.json.encode, self.pods),
+            pod=self._pod,
             faults=lambda: self.faults,
         )
+
+    def _pod(self, namespace, name):
+        named = (
+            pod for pod in self.pods if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name)
+        )
+        return next(named, None)
 
     async def _summary(self, only_cpu_and_memory):
         if self.faults:
             raise OSError("no such cgroup")
-        return {"only": only_cpu_and_memory}
+        return {"only": only_cpu_and_memory}, iter(self.stats)
 
     async def _metrics(self):
         return b"m 1\n"
@@ -51,7 +62,9 @@ class Node:
     async def ask(self, method, path, *, read_only=False, **options):
         node = NodeEndpoints(self.sources, self.clock)
         table = full_table(self.serving, node, self.sources, self.tallies, self.clock)
-        api = KubeletApi(open_table(node, self.sources, self.tallies) if read_only else table, tallies=self.tallies)
+        if read_only:
+            table = open_table(node, self.sources, self.tallies)
+        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -147,7 +160,9 @@ async def test_a_query_for_logs_may_reach_as_far_as_its_numbers_do(node, query):
 
 
 async def test_pods_are_listed(node):
-    assert '"name":"web"' in (await node.ask("GET", "/pods"))[1]
+    node.pods = [POD, POD]
+    told = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [POD, POD]}
+    assert (await node.ask("GET", "/pods"))[1] == json.dumps(told, separators=(",", ":")) + "\n"
     node.pods = []
     empty = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}\n'
     assert (await node.ask("GET", "/pods"))[1] == empty
@@ -155,8 +170,15 @@ async def test_pods_are_listed(node):
 
 
 async def test_the_summary_is_asked_for_what_the_query_says(node):
-    assert (await node.ask("GET", "/stats/summary?only_cpu_and_memory=true"))[1] == '{\n "only": true\n}'
-    assert (await node.ask("POST", "/stats/summary"))[1] == '{\n "only": false\n}'
+    assert (await node.ask("GET", "/stats/summary?only_cpu_and_memory=true"))[1] == '{\n "only": true,\n "pods": []\n}'
+    assert (await node.ask("POST", "/stats/summary"))[1] == '{\n "only": false,\n "pods": []\n}'
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_the_summary_is_indented_as_a_kubelets_however_many_pods_there_are(node, count):
+    node.stats = [{"podRef": {"name": "é\n"}, "containers": [{"name": "c"}, {}], "memory": []}] * count
+    told = {"only": False, "pods": node.stats}
+    assert (await node.ask("GET", "/stats/summary"))[1] == json.dumps(told, indent=1, ensure_ascii=False)
 
 
 async def test_a_source_that_fails_is_an_internal_error_and_the_loops_turn_healthz_red(node):
