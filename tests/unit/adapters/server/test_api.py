@@ -1,9 +1,12 @@
+import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from agent import klog
 from agent.adapters.server.api import KubeletApi
@@ -12,7 +15,7 @@ from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.core.config import Serving
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, settle
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +62,8 @@ class Node:
     async def _metrics(self):
         return b"m 1\n"
 
-    async def ask(self, method, path, *, read_only=False, **options):
+    @asynccontextmanager
+    async def served(self, *, read_only=False):
         node = NodeEndpoints(self.sources, self.clock)
         table = full_table(self.serving, node, self.sources, self.tallies, self.clock)
         if read_only:
@@ -68,15 +72,16 @@ class Node:
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
         try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.request(method, url, allow_redirects=False, **options) as response,
-            ):
-                return response.status, await response.text(), response.headers
+            yield runner.addresses[0][1]
         finally:
             await runner.cleanup()
+
+    async def ask(self, method, path, *, read_only=False, **options):
+        async with self.served(read_only=read_only) as port, aiohttp.ClientSession() as session:
+            url = URL(f"http://127.0.0.1:{port}{path}", encoded=isinstance(path, URL))
+            async with session.request(method, url, allow_redirects=False, **options) as response:
+                return response.status, await response.text(), response.headers
 
 
 @pytest.fixture
@@ -240,3 +245,61 @@ async def test_a_redirect_keeps_the_query(node):
 
 async def test_tasks_can_be_looked_at(node):
     assert "task " in (await node.ask("GET", "/debug/pprof/goroutine"))[1]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET /containerLogs/default/%ff/c", 404),
+        ("GET /containerLogs/default/web/%ff%0a%1b", 404),
+        ("POST /checkpoint/default/web/%ff", 404),
+        ("POST /checkpoint/%ff/%00/%0a", 404),
+        ("POST /exec/default/web/%ff?output=1", 500),  # as a kubelet's runtime that does not know it
+        ("GET /debug/pprof/%ff", 404),
+        ("GET /logs/%ff", 404),
+        ("GET /logs/%ff/", 404),
+        ("GET /%ff", 404),
+        ("GET /pods/%2e%2e", 404),
+        ("GET /healthz?exclude=%ff%0a&exclude=%ed%a0%80&verbose", 200),
+        ("GET /stats/summary?only_cpu_and_memory=%ff", 200),
+        ("GET /containerLogs/default/web/c?tailLines=%D9%A3", 400),
+        (f"GET /containerLogs/default/web/c?limitBytes={'9' * 5000}", 400),
+        (f"GET /containerLogs/default/web/c?sinceTime={'9' * 5000}", 400),
+        ("GET /containerLogs/default/web/c?sinceTime=9999-12-31T23:59:59-23:59", 200),
+        ("GET /containerLogs/default/web/c?sinceTime=0001-01-01T00:00:00%2B23:59", 200),
+    ],
+)
+async def test_whatever_stands_in_a_path_or_a_query_it_is_no_failure(node, request_line, status, caplog):
+    method, path = request_line.split(" ", 1)
+    assert (await node.ask(method, URL(path, encoded=True)))[0] == status
+    assert caplog.records == []
+
+
+async def test_a_port_that_is_no_number_is_refused_whatever_it_is(node):
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Protocol": "v4.channel.k8s.io"}
+    for port in ("%ff", "%00", "%0a", "9" * 5000, "%D9%A3", ""):
+        path = URL(f"/portForward/default/web?port={port}", encoded=True)
+        assert (await node.ask("GET", path, headers=upgrade))[0] == 400
+    without = {"Upgrade": "websocket", "Connection": "keep-alive"}
+    assert (await node.ask("GET", "/portForward/default/web", headers=without))[1] == NOTHING_RUNS
+
+
+async def test_an_unexpected_error_is_one_line_a_minute_and_tells_the_caller_nothing(node, caplog):
+    node.pods = [{"metadata": {"name": "web", "namespace": "default"}}]  # as no API server has it
+    for _ in range(5):
+        assert (await node.ask("GET", "/containerLogs/default/web/c"))[:2] == (500, "500 Internal Server Error\n")
+    (record,) = {(record.msg, record.args["path"]) for record in caplog.records}
+    assert record == ("Unable to answer a request", "/containerLogs/default/web/c")
+
+
+async def test_a_body_that_breaks_off_is_the_callers_fault(node, caplog):
+    head = b"PUT /debug/flags/v HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with node.served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for data in (head, b"1\r\nxyz\r\n"):  # the handler waits for the body when it comes
+            writer.write(data)
+            await writer.drain()
+            await settle()
+        assert (await reader.readline()).split()[1] == b"400"
+        writer.transport.abort()
+    assert caplog.records == []
