@@ -102,6 +102,7 @@ class Door:
     port: int
     tls: ssl.SSLContext | None = None
     tokens: Sequence[str] = ("garbage",)
+    share: float = 1.0  # of all requests
 
 
 @dataclass
@@ -135,6 +136,8 @@ class Fuzzer:
         self._is_wild = hit(0.4)
         method, target = pick(_METHODS if self._is_wild else _KNOWN_METHODS), self._target()
         headers, body, is_whole = self._headers(tokens), b"", True
+        if target.startswith("/logs/") and hit(0.5):
+            headers.append(pick((f"Range: {self._one(_RANGES)}", f"If-Modified-Since: {self._one(_DATES)}")))
         if hit(0.3):
             body, framing, is_whole = self._body()
             headers += framing
@@ -175,7 +178,7 @@ class Fuzzer:
             *("/statusz", "/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes", "/metrics/slis"),
             *("/stats/summary", "/stats/", f"/containerLogs/{pod}", f"/exec/{pod}", f"/attach/{pod}", f"/run/{pod}"),
             *(f"/containerLogs/{pod}", f"/portForward/{'/'.join(pod.split('/')[:2])}", f"/checkpoint/{pod}"),
-            *(f"/exec/{uid}", f"/portForward/{uid}", "/logs/", "/logs/", f"/logs/{self._name()}", "/logs/a.log"),
+            *(f"/exec/{uid}", f"/portForward/{uid}", "/logs/", "/logs/a.log", f"/logs/{self._name()}", "/logs/a.log"),
             *(f"/logs/{self._name()}/{self._name()}", "/debug/pprof/cmdline", f"/debug/pprof/{self._name()}"),
             *(
                 "/debug/flags/v",

@@ -44,7 +44,7 @@ class KubeletApi:
             with self._tallies.counted(request.method, request.path, self._type):
                 is_escaped = not _NO_ESCAPE.search(request.rel_url.raw_path)
                 return await self._answered(request) if is_escaped else plain("400 Bad Request", status=400)
-        except web.RequestPayloadError:
+        except (web.RequestPayloadError, ConnectionError):  # the body makes no sense, or the client has left
             return plain("400 Bad Request", status=400)
         except Exception as error:
             self._log.unexpected("Unable to answer a request", {"path": request.path}, error)
@@ -66,6 +66,8 @@ class KubeletApi:
     async def _told(self, request: web.BaseRequest, found: Found[Endpoint]) -> web.StreamResponse:
         try:
             return await found.endpoint(request, found.parameters)
+        except ConnectionError:
+            raise
         except (OSError, TimeoutError) as error:
             told = {"err": error, "request": request.path}
             self._log.log(logging.ERROR, "HTTP InternalServerError serving", told)

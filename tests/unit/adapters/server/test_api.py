@@ -292,14 +292,12 @@ async def test_an_unexpected_error_is_one_line_a_minute_and_tells_the_caller_not
     assert record == ("Unable to answer a request", "/containerLogs/default/web/c")
 
 
-async def test_a_body_that_breaks_off_is_the_callers_fault(node, caplog):
-    head = b"PUT /debug/flags/v HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n"
+async def test_who_hangs_up_in_the_middle_of_a_body_is_no_failure(node, caplog):
+    head = b"PUT /debug/flags/v HTTP/1.1\r\nHost: n\r\nContent-Length: 9\r\n\r\n"
     async with node.served() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for data in (head, b"1\r\nxyz\r\n"):  # the handler waits for the body when it comes
-            writer.write(data)
-            await writer.drain()
-            await settle()
-        assert (await reader.readline()).split()[1] == b"400"
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head)
+        await settle()
         writer.transport.abort()
+        await settle()
     assert caplog.records == []
