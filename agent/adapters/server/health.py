@@ -96,11 +96,12 @@ class HealthServer:
         checks: dict[str, Check] = {"ping": lambda: None}
         checks |= {loop: partial(self._fault_of, loop) for loop in self._loops}
         health = healthz_handlers(checks, telling=self._is_told, observe=self._observe)
-        return {**health, "/": self._show} if self._serving.status_page != "off" else health
+        return {**health, "/": self._show} if self._serving.status_page != "none" else health
 
     def _is_told(self, request: web.BaseRequest) -> bool:
         """Whether who asks is told more than a kubelet tells on this port."""
-        return _is_asked_by_address(request) and (self._serving.status_page == "all" or _is_local(request))
+        who = self._serving.status_page
+        return who != "none" and _is_asked_by_address(request) and (who == "all" or _is_local(request))
 
     def _fault_of(self, loop: str) -> str | None:
         return self._faults().get(loop)

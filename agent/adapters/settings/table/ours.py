@@ -80,9 +80,9 @@ ROWS = (
         "status-page",
         "string",
         OURS,
-        "Who sees the page on the healthz port, and why a check fails: loopback clients, all, or off for no page.",
+        "Who sees the page on the healthz port, and why a check fails: loopback clients, all clients, or none.",
         field="statusPage",
-        metavar="loopback|all|off",
+        metavar="loopback|all|none",
     ),
     Flag("strict-flags", "bool", OURS, "Refuse flags that kubelet has removed.", field="strictFlags"),
 )
