@@ -73,7 +73,7 @@ def _has_identity(state: Object) -> bool:
 
 
 def _story(state: Object, container: str, image: str) -> Iterator[Line]:
-    life = state.get("running") or state["terminated"]
+    life = state["running"] if "running" in state else state["terminated"]  # one may be empty
     told = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
     yield Line(_time(life.get("startedAt")), told)
     if ended := state.get("terminated"):
@@ -87,7 +87,7 @@ def _status(pod: Object, container: str) -> Object | None:
 
 
 def _time(text: str | None) -> datetime:
-    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+    return datetime.fromisoformat(text.upper()) if text else datetime.fromtimestamp(0, UTC)
 
 
 def _stamp(at: datetime) -> str:
