@@ -82,7 +82,7 @@ class Gate:
             self._log.log(V2, "Unable to authenticate the request due to an error", {"err": fault})
             user = None
         except ApiError as error:
-            self._log.log(logging.ERROR, "Unable to authenticate the request: no review", {"err": error})
+            self._log.log(logging.ERROR, "Unable to authenticate the request due to an error", {"err": error})
             user = None
         if user is None:
             return _UNAUTHORIZED
@@ -91,7 +91,8 @@ class Gate:
     async def _user(self, caller: Caller) -> User | None:
         """The first that any credential names. One that is no good is no reason to take somebody for anonymous."""
         faults = []
-        for ask in (self._certified, self._bearing, self._by_websocket):
+        ways = [self._certified, *([self._bearing, self._by_websocket] if self._serving.token_reviews else [])]
+        for ask in ways:
             try:
                 if user := await ask(caller):
                     return user
@@ -124,7 +125,7 @@ class Gate:
             raise _Unknown(str(error)) from error
 
     async def _reviewed(self, token: str) -> User | None:
-        if not token or not self._serving.token_reviews:
+        if not token:
             return None
         try:
             encoded = token.encode()

@@ -26,7 +26,7 @@ class LimitedLog:
 
     def log(self, level: int, phrase: str, fields: Mapping[str, Any]) -> None:
         """Log a phrase and its fields; strings are escaped and cut."""
-        self._write(phrase, level, phrase, {name: _printable(value) for name, value in fields.items()})
+        self._write(f"{level} {phrase}", level, phrase, {name: _printable(value) for name, value in fields.items()})
 
     def unexpected(self, phrase: str, fields: Mapping[str, Any], error: Exception) -> None:
         """Log an error that nobody expected, with its stack."""

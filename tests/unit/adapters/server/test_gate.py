@@ -201,6 +201,8 @@ async def test_a_websocket_may_bring_one_token_beside_another_protocol(reviews, 
     for wrong in (websocket("t", "t"), websocket("t", others=()), websocket("x")):
         assert await gate(reviews, clock, relaxed).denial(wrong, "GET", "/metrics") == UNAUTHORIZED
     assert await gate(reviews, clock, relaxed).denial(websocket(), "GET", "/metrics") is None  # anonymous
+    deaf = Serving(anonymous=True)
+    assert await gate(reviews, clock, deaf).denial(websocket("t", "t"), "GET", "/metrics") is None
 
 
 async def test_a_header_that_is_no_good_leaves_it_to_the_websocket(reviews, clock):
