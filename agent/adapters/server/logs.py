@@ -167,7 +167,10 @@ def _content_type(path: str, opened: _Opened) -> str:
     known = _TYPES.get(posixpath.splitext(path)[1])
     if known:
         return known
-    head = opened.part(0, _SNIFF_BYTES)
+    try:
+        head = opened.part(0, _SNIFF_BYTES)
+    except OSError:  # such as a link into /proc, of which nothing is sent then
+        head = b""
     # WHATWG: bytes that no text has
     is_binary = any(byte < 0x20 and byte not in b"\t\n\x0c\r\x1b" for byte in head)
     return "application/octet-stream" if is_binary else _TEXT

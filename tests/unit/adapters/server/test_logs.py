@@ -177,6 +177,10 @@ async def test_there_is_nothing_outside_and_nothing_that_hangs(ask, path):
     assert (status, body) == (404, b"404 page not found\n")
 
 
+async def test_a_link_to_what_cannot_be_read_as_a_file_is_empty(ask):
+    assert (await ask("endless"))[::2] == (200, b"")
+
+
 async def test_a_file_that_may_not_be_read_is_forbidden(ask, folder, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
