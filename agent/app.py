@@ -185,9 +185,9 @@ class _Daemon:
 
     def _sources(self, node: Node, measured: Sequence[Measured]) -> Sources:
         """What the endpoints show."""
-        figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pods)
+        figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
-        own = OwnMetrics(self._config, measured=measured, pods=node.pods, feature_gates=gates)
+        own = OwnMetrics(self._config, measured=measured, pods=node.pod_infos, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
@@ -198,6 +198,7 @@ class _Daemon:
             cadvisor_metrics=figures.cadvisor,
             probe_metrics=own.probes,
             pods=node.pods,
+            pod=node.pod,
             faults=self._pulse.faults,
         )
 

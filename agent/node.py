@@ -8,6 +8,7 @@ from typing import Protocol
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
+from agent.core.pods.stats import PodInfo
 from agent.core.portrait import Portrait
 from agent.core.schedule import Pace
 from agent.core.tally import Family, Tally
@@ -145,9 +146,17 @@ class Node:
         found: Sequence[Object] = (self._own.node or {}).get("status", {}).get("addresses") or ()
         return found
 
-    def pods(self) -> Sequence[Object]:
-        """The pods that are bound to the node, as far as they are its business."""
-        return self._pods.shelf.pods() if self._pods else ()
+    def pods(self) -> Iterator[bytes]:
+        """The pods that are bound to the node, as far as they are its business, each as JSON."""
+        return self._pods.shelf.encoded() if self._pods else iter(())
+
+    def pod(self, namespace: str, name: str) -> Object | None:
+        """One of them."""
+        return self._pods.shelf.find(namespace, name) if self._pods else None
+
+    def pod_infos(self) -> Sequence[PodInfo]:
+        """What metrics and figures need of them."""
+        return self._pods.shelf.infos() if self._pods else ()
 
     async def _end_pods(self) -> None:
         if self._pods:

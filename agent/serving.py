@@ -67,7 +67,7 @@ class Doorkeeper:
         certificate, keeping = await self._certificate(tls)
         gate = Gate(serving=serving, node_name=config.node_name, reviews=self.reviews, clock=clock)
         table = full_table(serving, node, self.sources, self.tallies, clock)
-        api = KubeletApi(table, tallies=self.tallies, gate=gate)
+        api = KubeletApi(table, tallies=self.tallies, clock=clock, gate=gate)
         entrance = listen(serving.address, serving.port, flag="--port")
         listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
         certificate.on_change = listener.dismiss  # with it may go the client CA that somebody was trusted for
@@ -83,7 +83,8 @@ class Doorkeeper:
     def _read_only(self, node: NodeEndpoints) -> Listener:
         """What everybody may see, without TLS."""
         serving = self.config.serving
-        api = KubeletApi(open_table(node, self.sources, self.tallies), tallies=self.tallies)
+        table = open_table(node, self.sources, self.tallies)
+        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
         entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
         return Listener(entrance, api.answer, clock=self.clock)
 

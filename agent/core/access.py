@@ -1,8 +1,8 @@
 """Who asks the kubelet's API, and what they would have to be allowed."""
 
 import base64
-import binascii
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ _VERBS = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DE
 _AUTHENTICATED = "system:authenticated"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."  # noqa: S105  the mark before a token
+_BASE64URL = re.compile("[A-Za-z0-9_-]*")  # without padding
 # kubelet v1.36: server/auth.go. These are tried before what the second table says …
 _FINER = {"/pods": "pods", "/healthz": "healthz", "/configz": "configz", "/runningpods": "pods"}
 # … and these stand alone, without `proxy`.
@@ -92,18 +93,38 @@ def certified_user(certificate: Certificate, der: bytes) -> User | None:
     return User(certificate.common_name, groups, extra={_CREDENTIAL: (credential,)})
 
 
-def bearer_token(authorization: str, protocols: Iterable[str] = ()) -> str:
-    """The token of a request's Authorization, or among the protocols of a WebSocket; empty if there is none."""
+def bearer_token(authorization: str) -> str:
+    """The token of an Authorization header; empty if there is none."""
     scheme, _, rest = authorization.strip().partition(" ")
-    if scheme.lower() == "bearer" and (token := rest.partition(" ")[0]):
-        return token
-    marked = (name.strip() for header in protocols for name in header.split(","))
-    found = next((name for name in marked if name.startswith(_WEBSOCKET_TOKEN)), "")
-    try:
-        text = found.removeprefix(_WEBSOCKET_TOKEN)
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
-    except (binascii.Error, ValueError):
+    return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
+
+
+def is_websocket(upgrade: str, connection: Iterable[str]) -> bool:
+    """Whether the Upgrade header and all Connection headers of a request ask for a WebSocket."""
+    return upgrade.lower() == "websocket" and any("upgrade" in header.lower() for header in connection)
+
+
+def websocket_token(protocols: Iterable[str]) -> str:
+    """The token among the protocols of a WebSocket; empty if there is none, a ValueError if they make no sense.
+
+    apiserver v0.36: authentication/request/websocket
+    """
+    names = [name.strip() for header in protocols for name in header.split(",")]
+    marked = [name.removeprefix(_WEBSOCKET_TOKEN) for name in names if name.startswith(_WEBSOCKET_TOKEN)]
+    if not marked:
         return ""
+    if len(marked) > 1:
+        raise ValueError("multiple base64.bearer.authorization tokens specified")
+    (encoded,) = marked
+    if not _BASE64URL.fullmatch(encoded) or len(encoded) % 4 == 1:
+        raise ValueError("invalid base64.bearer.authorization token encoding")
+    try:
+        token = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError("invalid base64.bearer.authorization token") from error
+    if token and len(names) == 1:
+        raise ValueError("missing additional subprotocol")
+    return token
 
 
 def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:

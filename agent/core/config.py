@@ -118,6 +118,7 @@ class Serving:
     read_only_port: int = 10255  # without authentication; 0 switches it off
     healthz_port: int = 10248  # 0 switches it off
     healthz_bind_address: str = "127.0.0.1"
+    status_page: str = "loopback"  # or all, or none: who sees the page there, and the reasons of /healthz
     anonymous: bool = True
     client_ca_file: str = ""  # whose certificates are trusted
     token_reviews: bool = False  # whether the API server is asked who bears a token
@@ -142,6 +143,8 @@ class Serving:
                 f"invalid configuration: healthzPort (--healthz-port) {self.healthz_port} "
                 "must be between 1 and 65535, inclusive"
             )
+        if self.status_page not in {"loopback", "all", "none"}:
+            raise ConfigError(f'--status-page must be loopback, all or none, not "{self.status_page}"')
         try:
             ip_address(self.healthz_bind_address)
         except ValueError as error:

@@ -83,7 +83,7 @@ class Table(Generic[E]):
             return Moved(f"{clean}/")
         if clean != raw_path:
             return Moved(clean)
-        path = unquote(raw_path)
+        path = unescaped(raw_path)
         if path in self._exact:
             return Found(self._exact[path], {})
         tree = max((prefix for prefix in self._prefixes if path.startswith(prefix)), key=len, default="")
@@ -107,6 +107,11 @@ class Table(Generic[E]):
             return Refused(406, f"406: Not Acceptable\n\nAvailable representations: {service.produces}")
         route, found = chosen
         return Found(route.endpoint, found)
+
+
+def unescaped(raw_path: str) -> str:
+    """A path without escapes; bytes that are no UTF-8 become surrogates, as in the names of files."""
+    return unquote(raw_path, errors="surrogateescape")
 
 
 def _clean(raw_path: str) -> str:

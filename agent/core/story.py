@@ -74,7 +74,7 @@ def _has_identity(state: Object) -> bool:
 
 
 def _story(state: Object, container: str, image: str) -> Iterator[Line]:
-    life = state["running"] if "running" in state else state["terminated"]
+    life = state["running"] if "running" in state else state["terminated"]  # one may be empty
     told = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
     yield Line(_time(life.get("startedAt")), told)
     if ended := state.get("terminated"):

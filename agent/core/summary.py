@@ -1,6 +1,5 @@
 """The stats/v1alpha1 Summary: key by key what a kubelet answers at /stats/summary about its node."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from agent.core.facts import timestamp
@@ -11,10 +10,8 @@ _DEFAULT_INTERFACE = "eth0"  # kubelet v1.36: stats/helper.go; its figures stand
 _UNLIMITED = 2**62  # a limit above this is none
 
 
-def summary(
-    usage: HostUsage, *, node_name: str, pods: Sequence[Object] = (), only_cpu_and_memory: bool = False
-) -> Object:
-    """The Summary; a figure that could not be read is left out, and never the answer."""
+def summary(usage: HostUsage, *, node_name: str, only_cpu_and_memory: bool = False) -> Object:
+    """The Summary without pods; a figure that could not be read is left out, and never the answer."""
     # We manage no cgroups, so that of the pods is the root, as in a kubelet with cgroupsPerQOS: false.
     cgroups = ({"kubelet": usage.own} if usage.own else {}) | {"pods": usage.root}
     figures = _cgroup(usage.root, usage.at, io=not only_cpu_and_memory)
@@ -28,7 +25,7 @@ def summary(
         "startTime": timestamp(usage.root.since if only_cpu_and_memory else usage.booted_at),
     }
     rest = {} if only_cpu_and_memory else _rest(usage)
-    return {"node": node | figures | rest | swap, "pods": list(pods)}
+    return {"node": node | figures | rest | swap}
 
 
 def _rest(usage: HostUsage) -> Object:

@@ -1,6 +1,6 @@
 """The pods of a node as the API last showed them, kept small."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -10,17 +10,17 @@ from agent.core.pods.ending import Order
 from agent.core.pods.parts import is_begun, is_doomed, is_mirror, is_terminal
 from agent.core.pods.resources import Claim, claim
 from agent.core.pods.static import shown_hash
+from agent.core.pods.stats import PodInfo, pod_info
 from agent.loops.ownnode import is_newer
 
 
 class HeldPod:
     """A pod, and what follows from it for the others."""
 
-    __slots__ = ("_packed", "claim", "is_end_told", "is_removed", "lives", "name", "order", "version")
+    __slots__ = ("claim", "info", "is_end_told", "is_mirror", "is_removed", "lives", "order", "packed", "version")
 
     def __init__(self, pod: Object) -> None:
         self.claim = claim(pod)
-        self.name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         self.lives = is_begun(pod)  # whether it was taken on, and has not ended
         self.is_removed = False  # whether the API server was told that nothing is left of it
         self.is_end_told = False  # whether it was gone before we were done with it, and that was told
@@ -28,15 +28,22 @@ class HeldPod:
         self.pod = pod
 
     @property
+    def name(self) -> str:
+        """What a log line calls it."""
+        return f"{self.info.namespace}/{self.info.name}"
+
+    @property
     def pod(self) -> Object:
         """The whole object."""
-        pod: Object = msgspec.json.decode(self._packed)
+        pod: Object = msgspec.json.decode(self.packed)
         return pod
 
     @pod.setter
     def pod(self, pod: Object) -> None:
         self.version = _version(pod)
-        self._packed = msgspec.json.encode(pod)  # a sixth of what its parts take
+        self.info = pod_info(pod)
+        self.is_mirror = is_mirror(pod)
+        self.packed = msgspec.json.encode(pod)  # a sixth of what its parts take
 
 
 class PodShelf:
@@ -54,6 +61,22 @@ class PodShelf:
     def get(self, uid: str) -> HeldPod | None:
         """One pod, if it is there."""
         return self._pods.get(uid)
+
+    def find(self, namespace: str, name: str) -> Object | None:
+        """The pod of that name, if it is there; no other one is decoded."""
+        wanted = (namespace, name)
+        held = (known for known in self._pods.values() if (known.info.namespace, known.info.name) == wanted)
+        return next((known.pod for known in held), None)
+
+    def encoded(self) -> Iterator[bytes]:
+        """All pods as JSON; one that goes while somebody reads is left out, one that changes is told as it is then."""
+        for uid in tuple(self._pods):
+            if known := self._pods.get(uid):
+                yield known.packed
+
+    def infos(self) -> Sequence[PodInfo]:
+        """What metrics and figures need of all pods, without decoding any."""
+        return [known.info for known in self._pods.values()]
 
     def pods(self) -> Sequence[Object]:
         """All pods as the API has them."""
@@ -75,7 +98,7 @@ class PodShelf:
 
     def shown(self) -> frozenset[str]:
         """Which static pods have their mirror pods here."""
-        return frozenset(shown_hash(pod) for pod in self.pods() if is_mirror(pod))
+        return frozenset(shown_hash(known.pod) for known in self._pods.values() if known.is_mirror)
 
     def claims(self, but: HeldPod) -> tuple[Claim, ...]:
         """What all other pods take that live here."""
@@ -88,6 +111,8 @@ class PodShelf:
         if known and (known.version == _version(pod) or is_newer(known.version, _version(pod))):
             return False
         pod["metadata"].pop("managedFields", None)  # half of the object, and nobody here reads it
+        for field in ("kind", "apiVersion"):  # a watch tells them and a list does not; no item of a PodList has them
+            pod.pop(field, None)
         if known:
             known.pod, known.claim = pod, claim(pod)
         else:

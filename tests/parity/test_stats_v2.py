@@ -35,13 +35,14 @@ def figures(tmp_path: Path) -> Figures:
 
 
 async def test_the_summary_has_the_same_keys(figures: Figures) -> None:
-    ours, kubelet = await figures.summary(only_cpu_and_memory=False), RECORDED["summary"]
+    (ours, pods), kubelet = await figures.summary(only_cpu_and_memory=False), RECORDED["summary"]
+    ours["pods"] = list(pods)
     ours["node"]["rlimit"]["maxpid"] = kubelet["node"]["rlimit"]["maxpid"]  # read with the rest of the machine
     assert shape(ours) == shape(kubelet)
 
 
 async def test_the_summary_has_the_same_values(figures: Figures) -> None:
-    ours, kubelet = (await figures.summary(only_cpu_and_memory=False))["node"], RECORDED["summary"]["node"]
+    ours, kubelet = (await figures.summary(only_cpu_and_memory=False))[0]["node"], RECORDED["summary"]["node"]
     assert ours["memory"]["workingSetBytes"] == pytest.approx(kubelet["memory"]["workingSetBytes"], rel=0.01)
     assert ours["memory"]["availableBytes"] == pytest.approx(kubelet["memory"]["availableBytes"], rel=0.01)
     assert ours["cpu"]["usageCoreNanoSeconds"] == pytest.approx(kubelet["cpu"]["usageCoreNanoSeconds"], rel=_LATER)

@@ -1,9 +1,14 @@
 """/healthz of a daemon that loses its API server, asked as machines ask."""
 
+import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
+
+import psutil
+import pytest
 
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
@@ -60,6 +65,26 @@ def test_a_daemon_that_stands_still_is_not_well_and_the_renewals_it_missed_are_c
     assert (code, words) == (1, f"http://127.0.0.1:{node.healthz_port}/healthz does not answer within 5 s")
     eventually(lambda: node.health() == (200, "ok"), within=15)
     assert missed(node) >= 2
+
+
+def test_who_comes_from_elsewhere_sees_neither_the_page_nor_a_reason(watch_node):
+    found = psutil.net_if_addrs().items()
+    own = [a.address for name, addresses in found if name != "lo" for a in addresses if a.family == socket.AF_INET]
+    if not own:
+        pytest.skip("this machine has no address but loopback")
+    node = watch_node("--healthz-bind-address=0.0.0.0")
+    eventually(lambda: is_beating(node), within=20)
+
+    def status(host, path):
+        connection = http.client.HTTPConnection(host, node.healthz_port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    assert [status("127.0.0.1", path) for path in ("/", "/healthz", "/healthz/lease")] == [200, 200, 200]
+    assert [status(own[0], path) for path in ("/", "/healthz", "/healthz/lease")] == [403, 200, 403]
 
 
 def test_where_no_daemon_is_that_is_said():

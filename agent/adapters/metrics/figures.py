@@ -1,8 +1,9 @@
 """What of the machine is in use, in each form that somebody may ask for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agent.core.model import Object
+from agent.core.pods.stats import PodInfo, pod_stats
 from agent.core.usage import Detail
 from agent.ports import Host
 
@@ -10,17 +11,16 @@ from agent.ports import Host
 class Figures:
     """The machine's figures; it is read when somebody asks, and what writes the answer is loaded then."""
 
-    def __init__(self, *, host: Host, node_name: str, pods: Callable[[], Sequence[Object]] = tuple) -> None:
+    def __init__(self, *, host: Host, node_name: str, pods: Callable[[], Sequence[PodInfo]] = tuple) -> None:
         self._host, self._node_name, self._pods = host, node_name, pods
 
-    async def summary(self, only_cpu_and_memory: bool) -> Object:
-        """/stats/summary."""
-        from agent.core.pods.stats import pod_stats  # noqa: PLC0415
+    async def summary(self, only_cpu_and_memory: bool) -> tuple[Object, Iterator[Object]]:
+        """/stats/summary: first without pods, of which there may be many, then these."""
         from agent.core.summary import summary  # noqa: PLC0415
 
         usage = await self._host.usage(Detail.COUNTERS if only_cpu_and_memory else Detail.NODE)
-        pods = tuple(pod_stats(self._pods(), usage.at))
-        return summary(usage, node_name=self._node_name, pods=pods, only_cpu_and_memory=only_cpu_and_memory)
+        node = summary(usage, node_name=self._node_name, only_cpu_and_memory=only_cpu_and_memory)
+        return node, pod_stats(self._pods(), usage.at)
 
     async def resource(self) -> bytes:
         """/metrics/resource."""

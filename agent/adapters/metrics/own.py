@@ -10,7 +10,7 @@ from agent.adapters.metrics.process import process, started
 from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.gates import Gates
 from agent.core.config import KUBELET_VERSION, Config
-from agent.core.model import Object
+from agent.core.pods.stats import PodInfo
 from agent.core.tally import Family, Gauge
 
 _BUILD = (
@@ -46,7 +46,7 @@ class OwnMetrics:
         config: Config,
         *,
         measured: Sequence[Measured],
-        pods: Callable[[], Sequence[Object]],
+        pods: Callable[[], Sequence[PodInfo]],
         feature_gates: Mapping[str, bool],
     ) -> None:
         self._config, self._measured, self._pods = config, measured, pods
@@ -89,21 +89,14 @@ class OwnMetrics:
             yield tally.family()
 
 
-def _pod_counts(pods: Sequence[Object]) -> Iterator[Family]:
+def _pod_counts(pods: Sequence[PodInfo]) -> Iterator[Family]:
     running = Gauge("kubelet_running_pods", "[ALPHA] Number of pods that have a running pod sandbox")
     containers = Gauge(
         "kubelet_running_containers", "[ALPHA] Number of containers currently running", ("container_state",)
     )
-    statuses = [pod.get("status", {}) for pod in pods]
-    running.set(value=sum(status.get("phase") == "Running" for status in statuses))
-    states = [
-        state
-        for status in statuses
-        for container in status.get("containerStatuses") or ()
-        for state in container.get("state") or ()
-    ]
+    running.set(value=sum(pod.phase == "Running" for pod in pods))
     for state, told in (("running", "running"), ("terminated", "exited"), ("waiting", "created")):
-        if count := states.count(state):
+        if count := sum(pod.states.get(state, 0) for pod in pods):
             containers.set(told, value=count)
     yield running.family()
     yield containers.family()

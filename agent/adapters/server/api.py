@@ -2,20 +2,24 @@
 
 import logging
 import re
-from urllib.parse import unquote
+from urllib.parse import quote_from_bytes
 
 from aiohttp import hdrs, web
 
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint
 from agent.adapters.server.gate import Caller, Denial, Gate
-from agent.adapters.server.replies import moved, not_found, plain
+from agent.adapters.server.limited_log import LimitedLog
+from agent.adapters.server.replies import fault, moved, not_found, plain
 from agent.adapters.server.tls import verified_chain
-from agent.core.routing import Found, Missing, Moved, Refused, Table
+from agent.core.access import is_websocket
+from agent.core.routing import Found, Missing, Moved, Refused, Table, unescaped
+from agent.ports import Clock
 
 log = logging.getLogger(__name__)
 
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_ASCII = bytes(range(0x21, 0x7F))
 
 
 class KubeletApi:
@@ -26,25 +30,33 @@ class KubeletApi:
         table: Table[Endpoint],
         *,
         tallies: ServerTallies,
+        clock: Clock,
         gate: Gate | None = None,
     ) -> None:
         self._table, self._gate, self._tallies = table, gate, tallies
         self._type = "readwrite" if gate else "readonly"
+        self._log = LimitedLog(log, clock)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request."""
-        with self._tallies.counted(request.method, request.path, self._type):
-            is_escaped = not _NO_ESCAPE.search(request.rel_url.raw_path)
-            return await self._answered(request) if is_escaped else plain("400 Bad Request", status=400)
+        try:
+            with self._tallies.counted(request.method, request.path, self._type):
+                is_escaped = not _NO_ESCAPE.search(request.rel_url.raw_path)
+                return await self._answered(request) if is_escaped else plain("400 Bad Request", status=400)
+        except (web.RequestPayloadError, ConnectionError):  # the body makes no sense, or the client has left
+            return plain("400 Bad Request", status=400)
+        except Exception as error:
+            self._log.unexpected("Unable to answer a request", {"path": request.path}, error)
+            return fault("500 Internal Server Error", status=500)
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
-        found = self._table.find(request.rel_url.raw_path, request.method, request.headers.get(hdrs.ACCEPT, ""))
+        path, query = _escaped(request.rel_url.raw_path), _escaped(request.rel_url.raw_query_string)
+        found = self._table.find(path, request.method, request.headers.get(hdrs.ACCEPT, ""))
         if isinstance(found, Missing):
             return not_found()
         if isinstance(found, Moved):
-            query = request.rel_url.raw_query_string
             return moved(f"{found.path}?{query}" if query else found.path, request.method)
-        if denial := await self._denial(request):
+        if denial := await self._denial(request, path):
             return plain(denial.text, status=denial.status)
         if isinstance(found, Refused):
             return plain(found.text, status=found.status, allow=found.allow)
@@ -53,18 +65,28 @@ class KubeletApi:
     async def _told(self, request: web.BaseRequest, found: Found[Endpoint]) -> web.StreamResponse:
         try:
             return await found.endpoint(request, found.parameters)
-        except (OSError, TimeoutError, ValueError) as error:
-            log.error("HTTP InternalServerError serving", {"err": error, "request": request.path})
+        except ConnectionError:
+            raise
+        except (OSError, TimeoutError) as error:
+            told = {"err": error, "request": request.path}
+            self._log.log(logging.ERROR, "HTTP InternalServerError serving", told)
             return plain(f"Internal Error: {error}", status=500)
 
-    async def _denial(self, request: web.BaseRequest) -> Denial | None:
+    async def _denial(self, request: web.BaseRequest, path: str) -> Denial | None:
         if self._gate is None:
             return None
         tls = request.transport.get_extra_info("ssl_object") if request.transport else None
+        headers = request.headers
+        wants_websocket = is_websocket(headers.get(hdrs.UPGRADE, ""), headers.getall(hdrs.CONNECTION, ()))
         caller = Caller(
             chain=verified_chain(tls) if tls else (),
-            authorization=request.headers.get(hdrs.AUTHORIZATION, ""),
-            protocols=tuple(request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())),
+            authorization=headers.get(hdrs.AUTHORIZATION, ""),
+            protocols=tuple(headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())) if wants_websocket else (),
         )
         # Unescaped as the table has it: what is asked for and what is allowed must be one path.
-        return await self._gate.denial(caller, request.method, unquote(request.rel_url.raw_path))
+        return await self._gate.denial(caller, request.method, unescaped(path))
+
+
+def _escaped(text: str) -> str:
+    """A path or query as Go would write it: bytes beyond ASCII, which nobody should send, as escapes."""
+    return text if text.isascii() else quote_from_bytes(text.encode(errors="surrogateescape"), safe=_ASCII)

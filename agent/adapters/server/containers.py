@@ -1,12 +1,14 @@
 """Endpoints about containers, of which none runs here: what is asked is checked as by a kubelet, then said so."""
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from aiohttp import hdrs, web
 
 from agent.adapters.server.replies import plain
+from agent.core.access import is_websocket
 from agent.core.gonumber import parse_int, parse_uint
 from agent.core.model import Object
 from agent.core.story import LogOptions, NoLog, container_log
@@ -25,8 +27,9 @@ Parameters = Mapping[str, str]
 class ContainerEndpoints:
     """containerLogs, exec, attach, portForward, run and checkpoint."""
 
-    def __init__(self, pods: Callable[[], Sequence[Object]], clock: Clock) -> None:
-        self._pods, self._clock = pods, clock
+    def __init__(self, find: Callable[[str, str], Object | None], clock: Clock) -> None:
+        self._find, self._clock = find, clock
+        self._decoding = asyncio.Lock()
 
     async def logs(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
         """What a container would have written: its story."""
@@ -35,7 +38,7 @@ class ContainerEndpoints:
         except _Refused as refusal:
             return plain(refusal.text, status=refusal.status)
         name, container = parameters["podID"], parameters["containerName"]
-        pod = self._pod(parameters)
+        pod = await self._pod(parameters)
         if pod is None:
             return plain(f"pod {quoted(name)} does not exist", status=404)
         if container not in _containers(pod):
@@ -50,17 +53,17 @@ class ContainerEndpoints:
         asked = [name for name in _STREAMS if request.query.get(name) == "1"]
         if not asked or (asked == ["error"] and request.query.get("tty") == "1"):
             return plain("you must specify at least 1 of stdin, stdout, stderr", status=400)
-        return self._in_container(parameters)
+        return await self._in_container(parameters)
 
     async def run(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
         """A command in a container."""
-        return self._in_container(parameters)
+        return await self._in_container(parameters)
 
     async def port_forward(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
         """A port of a pod."""
         if refusal := _ports_refused(request):
             return plain(refusal, status=400)
-        pod = self._pod(parameters)
+        pod = await self._pod(parameters)
         if pod is None:
             return plain("pod does not exist", status=404)
         if parameters.get("uid", pod["metadata"].get("uid")) != pod["metadata"].get("uid"):
@@ -69,7 +72,7 @@ class ContainerEndpoints:
 
     async def checkpoint(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
         """A container, frozen into a file."""
-        pod, container = self._pod(parameters), parameters["containerName"]
+        pod, container = await self._pod(parameters), parameters["containerName"]
         if pod is None:
             return plain("pod does not exist", status=404)
         if container not in _containers(pod):
@@ -77,18 +80,19 @@ class ContainerEndpoints:
         where = f"{parameters['podNamespace']}/{parameters['podID']}/{container}"
         return plain(f"checkpointing of {where} failed ({_NOTHING_RUNS})", status=500)
 
-    def _in_container(self, parameters: Parameters) -> web.Response:
-        pod, container = self._pod(parameters), parameters["containerName"]
+    async def _in_container(self, parameters: Parameters) -> web.Response:
+        pod, container = await self._pod(parameters), parameters["containerName"]
         if pod is None:
             return plain("pod does not exist", status=404)
         if container not in _containers(pod):
             return plain(f"container not found ({quoted(container)})", status=500)
         return plain(_NOTHING_RUNS, status=500)
 
-    def _pod(self, parameters: Parameters) -> Object | None:
-        wanted = (parameters["podNamespace"], parameters["podID"])
-        found = (pod for pod in self._pods() if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == wanted)
-        return next(found, None)
+    async def _pod(self, parameters: Parameters) -> Object | None:
+        """The pod that a path names. A pod may be large: one is decoded in a turn of the loop, however many ask."""
+        async with self._decoding:
+            await asyncio.sleep(0)
+            return self._find(parameters["podNamespace"], parameters["podID"])
 
 
 def _containers(pod: Object) -> set[str]:
@@ -146,7 +150,7 @@ def _is_set(asked: Mapping[str, str], name: str) -> bool:
 
 def _ports_refused(request: web.BaseRequest) -> str:
     """What is wrong with the ports that a WebSocket wants; other protocols name them later."""
-    if request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
+    if not is_websocket(request.headers.get(hdrs.UPGRADE, ""), request.headers.getall(hdrs.CONNECTION, ())):
         return ""
     protocols = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
     if "SPDY/3.1+portforward.k8s.io" in protocols:

@@ -3,14 +3,14 @@
 import asyncio
 import platform
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from io import StringIO
 
 from aiohttp import hdrs, web
 
 from agent import klog
-from agent.adapters.server.replies import as_json, fault, plain
+from agent.adapters.server.replies import JSON, as_json, fault, json_text, plain, streamed
 from agent.adapters.server.sources import Sources
 from agent.core.config import KUBELET_VERSION
 from agent.core.gonumber import parse_uint
@@ -36,18 +36,19 @@ class NodeEndpoints:
         self._sources, self._clock = sources, clock
         self._started = clock.now()
 
-    async def pods(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+    async def pods(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
         """The pods that are bound to this node."""
-        return as_json(_pod_list(self._sources.pods()), end="\n")
+        return await streamed(request, _pod_list(self._sources.pods()), content_type=JSON)
 
-    async def running_pods(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+    async def running_pods(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
         """The pods that have containers: none."""
-        return as_json(_pod_list(()), end="\n")
+        return await streamed(request, _pod_list(()), content_type=JSON)
 
-    async def summary(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
+    async def summary(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
         """The node's usage, as stats/v1alpha1 has it."""
         only_cpu_and_memory = request.query.getall("only_cpu_and_memory", []) == ["true"]
-        return as_json(await self._sources.summary(only_cpu_and_memory), indent=1)
+        node, pods = await self._sources.summary(only_cpu_and_memory)
+        return await streamed(request, _summary(node, pods), content_type=JSON)
 
     async def configz(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
         """The settings in effect."""
@@ -119,8 +120,26 @@ def disabled(reason: str) -> Endpoint:
     return refuse
 
 
-def _pod_list(pods: Sequence[Object]) -> Object:
-    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": list(pods) or None}
+def _pod_list(pods: Iterable[bytes]) -> Iterator[bytes]:
+    """A PodList, pod by pod."""
+    before, end = b"[", b"null}\n"
+    yield b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":'
+    for pod in pods:
+        yield before
+        yield pod
+        before, end = b",", b"]}\n"
+    yield end
+
+
+def _summary(summary: Object, pods: Iterable[Object]) -> Iterator[bytes]:
+    """The Summary, indented as a kubelet does it, pod by pod."""
+    before, end = b"\n  ", b"]\n}"
+    yield json_text(summary, indent=1).removesuffix(b"\n}") + b',\n "pods": ['
+    for pod in pods:
+        yield before
+        yield json_text(pod, indent=1).replace(b"\n", b"\n  ")
+        before, end = b",\n  ", b"\n ]\n}"
+    yield end
 
 
 def _unsniffed(text: str, *, status: int = 200, charset: str | None = "utf-8") -> web.Response:

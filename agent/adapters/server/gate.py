@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from agent.adapters.server.limited_log import LimitedLog
 from agent.core.access import (
     ANONYMOUS,
     User,
@@ -19,6 +20,7 @@ from agent.core.access import (
     reviewed_user,
     subresources,
     verb,
+    websocket_token,
 )
 from agent.core.config import Serving
 from agent.core.recall import Recall
@@ -43,7 +45,7 @@ class Caller(NamedTuple):
 
     chain: tuple[bytes, ...] = ()  # DER: the client certificate that the handshake verified, and its issuers
     authorization: str = ""
-    protocols: tuple[str, ...] = ()  # of a WebSocket; a browser hides its token there
+    protocols: tuple[str, ...] = ()  # of a WebSocket, and of nothing else; a browser hides its token there
 
 
 class Denial(NamedTuple):
@@ -69,16 +71,17 @@ class Gate:
         self._rights: Recall[str, bool] = Recall(_MOST_ANSWERS)
         self._salt = secrets.token_bytes(32)
         self._places = asyncio.Semaphore(_MOST_REVIEWS_AT_ONCE)
+        self._log = LimitedLog(log, clock)
 
     async def denial(self, caller: Caller, method: str, path: str) -> Denial | None:
         """Why this request may not pass; None if it may."""
         try:
             user = await self._user(caller)
         except _Unknown as fault:
-            log.log(V2, "Unable to authenticate the request due to an error", {"err": fault})
+            self._log.log(V2, "Unable to authenticate the request due to an error", {"err": fault})
             user = None
         except ApiError as error:
-            log.error("Unable to authenticate the request due to an error", {"err": error})
+            self._log.log(logging.ERROR, "Unable to authenticate the request due to an error", {"err": error})
             user = None
         if user is None:
             return _UNAUTHORIZED
@@ -87,7 +90,8 @@ class Gate:
     async def _user(self, caller: Caller) -> User | None:
         """The first that any credential names. One that is no good is no reason to take somebody for anonymous."""
         faults = []
-        for ask in (self._certified, self._reviewed):
+        ways = [self._certified, *([self._bearing, self._by_websocket] if self._serving.token_reviews else [])]
+        for ask in ways:
             try:
                 if user := await ask(caller):
                     return user
@@ -108,12 +112,24 @@ class Gate:
             raise _Unknown(f'the client certificate of "{chain[0].common_name}" does not verify')
         return certified_user(chain[0], caller.chain[0])
 
-    async def _reviewed(self, caller: Caller) -> User | None:
-        token = bearer_token(caller.authorization, caller.protocols) if self._serving.token_reviews else ""
+    async def _bearing(self, caller: Caller) -> User | None:
+        return await self._reviewed(bearer_token(caller.authorization))
+
+    async def _by_websocket(self, caller: Caller) -> User | None:
+        try:
+            return await self._reviewed(websocket_token(caller.protocols))
+        except ValueError as error:
+            raise _Unknown(str(error)) from error
+
+    async def _reviewed(self, token: str) -> User | None:
         if not token:
             return None
+        try:
+            encoded = token.encode()
+        except UnicodeEncodeError as error:  # aiohttp has surrogates for bytes that are no UTF-8
+            raise _Unknown("invalid bearer token") from error
         # Tokens do not stay in memory, and nobody can guess which of them have the same place.
-        key = hashlib.sha256(self._salt + token.encode()).digest()
+        key = hashlib.sha256(self._salt + encoded).digest()
         found = self._users.get(key, self._clock.monotonic())
         if found is None:
             found = await self._one_of_few(lambda: self._asked_about(token, key))
@@ -142,10 +158,11 @@ class Gate:
                     return None
             except (ApiError, ValueError) as error:
                 told = {"user": user.name, "verb": verb, "resource": "nodes", "subresource": subresource}
-                log.error("Authorization error", {"err": error, **told})
+                self._log.log(logging.ERROR, "Authorization error", {"err": error, **told})
                 return Denial(500, f"Authorization error ({words}, subresource={subresource})")
         tried = f"[{' '.join(subresources)}]"
-        log.log(V2, "Forbidden", {"user": user.name, "verb": verb, "resource": "nodes", "subresource(s)": tried})
+        told = {"user": user.name, "verb": verb, "resource": "nodes", "subresource(s)": tried}
+        self._log.log(V2, "Forbidden", told)
         return Denial(403, f"Forbidden ({words}, subresource(s)={tried})\n")
 
     async def _may(self, user: User, verb: str, subresource: str) -> bool:

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.healthz import Check, Handler, Observe, healthz_handlers
+from agent.adapters.server.limited_log import LimitedLog
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.page import Page
 from agent.adapters.server.replies import fault, not_found, plain
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5.0  # as kubelet
 _FOR_ALL = {"/healthz", "/healthz/ping"}  # what a kubelet has here, and in its words
+_NOT_TOLD = (
+    "Ask for this from this machine, by a loopback address or as localhost; --status-page=all tells others, too."
+)
 
 
 class HealthServer:
@@ -42,6 +46,7 @@ class HealthServer:
         self._portrait: Callable[[], Portrait] = lambda: Portrait(node_name=node_name)
         self._loops, self._faults, self._observe = loops, faults, observe
         self._page = Page(settings)
+        self._log = LimitedLog(log, clock)
         self._fault = ""
 
     def follow(self, portrait: Callable[[], Portrait]) -> None:
@@ -72,19 +77,31 @@ class HealthServer:
             return None
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answered(request)
+        except Exception as error:
+            self._log.unexpected("Unable to answer a request", {"path": request.path}, error)
+            return fault("500 Internal Server Error", status=500)
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         handler = self._handlers.get(request.path)
         if handler is None:
             return not_found()
-        if request.path not in _FOR_ALL and not _is_asked_by_address(request):
-            return fault("Ask for this by an IP address, or as localhost.", status=403)
+        if request.path not in _FOR_ALL and not self._is_told(request):
+            return fault(_NOT_TOLD, status=403)
         return await handler(request)
 
     @cached_property
     def _handlers(self) -> dict[str, Handler]:
         checks: dict[str, Check] = {"ping": lambda: None}
         checks |= {loop: partial(self._fault_of, loop) for loop in self._loops}
-        health = healthz_handlers(checks, telling=_is_asked_by_address, observe=self._observe)
-        return {**health, "/": self._show}
+        health = healthz_handlers(checks, telling=self._is_told, observe=self._observe)
+        return {**health, "/": self._show} if self._serving.status_page != "none" else health
+
+    def _is_told(self, request: web.BaseRequest) -> bool:
+        """Whether who asks is told more than a kubelet tells on this port."""
+        who = self._serving.status_page
+        return who != "none" and _is_asked_by_address(request) and (who == "all" or _is_local(request))
 
     def _fault_of(self, loop: str) -> str | None:
         return self._faults().get(loop)
@@ -93,7 +110,8 @@ class HealthServer:
         if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
             return plain("405: Method Not Allowed", status=405, allow="GET, HEAD")
         html = self._page.html(self._portrait())
-        return web.Response(text=html, content_type="text/html", headers=self._page.headers())
+        body = html.encode(errors="replace")
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=self._page.headers())
 
 
 def _is_asked_by_address(request: web.BaseRequest) -> bool:
@@ -109,3 +127,12 @@ def _is_asked_by_address(request: web.BaseRequest) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_local(request: web.BaseRequest) -> bool:
+    """Whether the client is on this machine, and came by a loopback address."""
+    try:
+        peer = ip_address(request.remote or "")
+    except ValueError:
+        return False
+    return (getattr(peer, "ipv4_mapped", None) or peer).is_loopback

@@ -1,6 +1,7 @@
 """The machine's own logs: files below one directory, served as Go's file server serves them."""
 
 import asyncio
+import errno
 import os
 import posixpath
 import stat
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
+from heapq import nsmallest
 from html import escape
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +18,8 @@ from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
-from agent.adapters.server.replies import SERVER, fault, not_found, plain
+from agent.adapters.server.replies import SERVER, abort_on_error, fault, not_found, plain
+from agent.core.gonumber import parse_int
 
 _CHUNK_BYTES = 64 * 1024
 _SNIFF_BYTES = 512
@@ -26,6 +29,11 @@ _READERS = 2
 _INDEX = "index.html"
 _TYPES = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
 _TEXT = "text/plain; charset=utf-8"
+# What a path, or what lies there, is to blame for: a kubelet says 500 to some of these, as if it had failed.
+_NOTHING_THERE = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL),
+    *(errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP, errno.ENOMEDIUM),
+}
 
 T = TypeVar("T")
 
@@ -35,10 +43,10 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         # Without waiting: a pipe or a device could keep its reader for good.
-        self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         self.status = os.fstat(self.descriptor)
         if not (stat.S_ISREG(self.status.st_mode) or stat.S_ISDIR(self.status.st_mode)):
-            raise FileNotFoundError(path)
+            raise FileNotFoundError(errno.ENOENT, "neither a file nor a directory")
 
     def __del__(self) -> None:
         if hasattr(self, "descriptor"):
@@ -49,8 +57,12 @@ class _Opened:
         return stat.S_ISDIR(self.status.st_mode)
 
     @property
-    def modified(self) -> datetime:
-        return datetime.fromtimestamp(int(self.status.st_mtime), UTC)
+    def modified(self) -> datetime | None:
+        """When it was changed last; None for a time that no calendar has."""
+        try:
+            return datetime.fromtimestamp(int(self.status.st_mtime), UTC)
+        except (OSError, OverflowError, ValueError):
+            return None
 
     def part(self, start: int, size: int) -> bytes:
         return os.pread(self.descriptor, size, start)
@@ -58,8 +70,8 @@ class _Opened:
     def names(self) -> list[str]:
         """What is in a directory, sorted; directories end in a slash."""
         with os.scandir(self.descriptor) as entries:
-            found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-        return [f"{name}/" if is_directory else name for name, is_directory in found[:_MOST_NAMES]]
+            found = nsmallest(_MOST_NAMES, ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries))
+        return [f"{name}/" if is_directory else name for name, is_directory in found]
 
 
 class LogFiles:
@@ -92,9 +104,9 @@ class LogFiles:
     async def _served(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
         has_slash = request.rel_url.raw_path.endswith("/")
         if opened.is_directory and not has_slash:
-            return _elsewhere(f"{quote(posixpath.basename(path))}/")
+            return _elsewhere(f"{quote(os.fsencode(posixpath.basename(path)))}/")
         if not opened.is_directory and has_slash:
-            return _elsewhere(f"../{quote(posixpath.basename(path))}")
+            return _elsewhere(f"../{quote(os.fsencode(posixpath.basename(path)))}")
         if _is_unchanged(request, opened):
             return web.Response(status=304, headers=_modified(opened))
         if not opened.is_directory:
@@ -109,8 +121,8 @@ class LogFiles:
         names = await self._read(opened.names)
         lines = [f'<a href="{_reference(name)}">{escape(name, quote=True)}</a>\n' for name in names]
         head = '<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n'
-        text = f"{head}{''.join(lines)}</pre>\n"
-        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=_modified(opened))
+        text = f"{head}{''.join(lines)}</pre>\n".encode(errors="replace")
+        return web.Response(body=text, content_type="text/html", charset="utf-8", headers=_modified(opened))
 
     async def _file(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
         size = opened.status.st_size
@@ -129,12 +141,13 @@ class LogFiles:
             response.headers[hdrs.CONTENT_RANGE] = f"bytes {start}-{end - 1}/{size}"
         response.content_length = end - start
         await response.prepare(request)
-        while start < end:
-            chunk = await self._read(partial(opened.part, start, min(_CHUNK_BYTES, end - start)))
-            if not chunk:  # it became shorter while we read
-                break
-            await response.write(chunk)
-            start += len(chunk)
+        with abort_on_error(request):
+            while start < end:
+                chunk = await self._read(partial(opened.part, start, min(_CHUNK_BYTES, end - start)))
+                if not chunk:
+                    raise ConnectionError("the file became shorter than promised")
+                await response.write(chunk)
+                start += len(chunk)
         return response
 
     async def _read(self, work: Callable[[], T]) -> T:
@@ -146,7 +159,7 @@ class LogFiles:
 
 def _reference(name: str) -> str:
     """A name as a relative reference; one with a colon would else look like a scheme."""
-    escaped = quote(name, safe="/&$+,:;=@~!*'()")
+    escaped = quote(os.fsencode(name), safe="/&$+,:;=@~!*'()")
     return f"./{escaped}" if ":" in name.split("/", maxsplit=1)[0] else escaped
 
 
@@ -154,7 +167,10 @@ def _content_type(path: str, opened: _Opened) -> str:
     known = _TYPES.get(posixpath.splitext(path)[1])
     if known:
         return known
-    head = opened.part(0, _SNIFF_BYTES)
+    try:
+        head = opened.part(0, _SNIFF_BYTES)
+    except OSError:  # such as a link into /proc, of which nothing is sent then
+        head = b""
     # WHATWG: bytes that no text has
     is_binary = any(byte < 0x20 and byte not in b"\t\n\x0c\r\x1b" for byte in head)
     return "application/octet-stream" if is_binary else _TEXT
@@ -166,27 +182,38 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
         return None
     unit, _, text = header.partition("=")
     first, dash, last = (part.strip() for part in text.partition("-"))
-    if unit != "bytes" or not dash or not all(part.isdecimal() or not part for part in (first, last)):
+    if unit != "bytes" or not dash or not (first or last):
         raise ValueError("invalid range")
     if not first:
-        if not last:
-            raise ValueError("invalid range")
-        return max(0, size - int(last)), size
-    start, end = int(first), min(size, int(last) + 1) if last else size
-    if last and int(last) < start:
+        return max(0, size - _offset(last)), size
+    start, end = _offset(first), min(size, _offset(last) + 1) if last else size
+    if last and _offset(last) < start:
         raise ValueError("invalid range")
     if start >= size:
         raise ValueError("invalid range: failed to overlap")
     return start, end
 
 
+def _offset(text: str) -> int:
+    try:
+        offset = parse_int(text, bits=64)
+    except ValueError as error:
+        raise ValueError("invalid range") from error
+    if offset < 0:
+        raise ValueError("invalid range")
+    return offset
+
+
 def _is_unchanged(request: web.BaseRequest, opened: _Opened) -> bool:
-    since = request.if_modified_since
-    return since is not None and opened.modified <= since
+    try:
+        since = request.if_modified_since
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # what the library makes of times that are none
+        return False
+    return since is not None and opened.modified is not None and opened.modified <= since
 
 
 def _modified(opened: _Opened) -> dict[str, str]:
-    return {hdrs.LAST_MODIFIED: format_datetime(opened.modified, usegmt=True)}
+    return {hdrs.LAST_MODIFIED: format_datetime(opened.modified, usegmt=True)} if opened.modified else {}
 
 
 def _elsewhere(location: str) -> web.Response:
@@ -194,7 +221,7 @@ def _elsewhere(location: str) -> web.Response:
 
 
 def _trouble(error: OSError) -> web.Response:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if error.errno in _NOTHING_THERE:
         return not_found()
     if isinstance(error, PermissionError):
         return fault("403 Forbidden", status=403)

@@ -36,7 +36,7 @@ def full_table(
         "/statusz": node.statusz,
         "/debug/flags/v": node.verbosity if serving.debug_flags else disabled("flags endpoint is disabled."),
     }
-    services = [*_services(node), *_container_services(ContainerEndpoints(sources.pods, clock))]
+    services = [*_services(node), *_container_services(ContainerEndpoints(sources.pod, clock))]
     services.append(Service(_RUNNING_PODS, (Route("", node.running_pods),), JSON))
     trees = {}
     if serving.system_logs:

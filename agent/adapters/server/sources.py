@@ -1,6 +1,6 @@
 """What the endpoints show, as plain callables: the server knows nobody behind them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,12 @@ class Sources:
     configz: Object  # {"kubeletconfig": …}
     flagz: Mapping[str, str]  # flag → its value
     log_directory: Path  # what /logs/ shows
-    summary: Callable[[bool], Awaitable[Object]]  # only CPU and memory? → stats/v1alpha1 Summary
+    # only CPU and memory? → stats/v1alpha1 Summary without its pods, and these one by one
+    summary: Callable[[bool], Awaitable[tuple[Object, Iterator[Object]]]]
     metrics: Callable[[], Awaitable[bytes]]
     resource_metrics: Callable[[], Awaitable[bytes]]
     cadvisor_metrics: Callable[[], Awaitable[bytes]]
     probe_metrics: Callable[[], Awaitable[bytes]]
-    pods: Callable[[], Sequence[Object]]
+    pods: Callable[[], Iterator[bytes]]  # each as JSON
+    pod: Callable[[str, str], Object | None]  # namespace, name → the pod
     faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all is well

@@ -60,7 +60,7 @@ def node_config(settings: Effective) -> Config:
         heartbeat=_heartbeat(settings.kubelet),
         resources=_resources(settings),
         eviction=_eviction(settings),
-        serving=_serving(settings.kubelet),
+        serving=_serving(settings),
         certificates=_certificates(settings),
         shutdown=_shutdown(settings.kubelet),
         pods=_pods(settings),
@@ -136,7 +136,8 @@ def _eviction(settings: Effective) -> Eviction:
     )
 
 
-def _serving(kubelet: Mapping[str, Any]) -> Serving:
+def _serving(settings: Effective) -> Serving:
+    kubelet = settings.kubelet
     authentication, authorization = kubelet["authentication"], kubelet["authorization"]
     return Serving(
         enabled=kubelet["enableServer"],
@@ -145,6 +146,7 @@ def _serving(kubelet: Mapping[str, Any]) -> Serving:
         read_only_port=kubelet["readOnlyPort"],
         healthz_port=kubelet["healthzPort"],
         healthz_bind_address=kubelet["healthzBindAddress"],
+        status_page=settings.fake["statusPage"],
         anonymous=authentication["anonymous"]["enabled"],
         client_ca_file=authentication["x509"]["clientCAFile"],
         token_reviews=authentication["webhook"]["enabled"],

@@ -232,6 +232,7 @@ FAKE = Struct(
         "deregister": _FALSE,
         "pods": Field(STRING, "simulate"),
         "jobRunFor": Field(DURATION, "10s"),
+        "statusPage": Field(STRING, "loopback"),
         "strictFlags": _FALSE,
     },
 )

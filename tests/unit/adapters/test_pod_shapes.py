@@ -15,7 +15,7 @@ from agent.core.pods.eviction import ranked
 from agent.core.pods.life import turn
 from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import claim
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.stats import pod_info, pod_stats
 from agent.core.pods.status import Setting
 from tests.unit.core.pods.builders import NOW, Life, container, pod
 from tests.unit.core.pods.test_admission import NODE, expression, required
@@ -88,7 +88,7 @@ def decide(the_pod, node):
         status_patch(the_pod, status)
         pod_events(the_pod, status)
     removal_events(the_pod)
-    list(pod_stats([the_pod], NOW))
+    list(pod_stats([pod_info(the_pod)], NOW))
     ranked([the_pod], MEMORY)
     pod_ranges(node)
 

@@ -3,6 +3,7 @@ import logging
 import socket
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from agent.adapters.server import HealthServer
 from agent.core.config import Serving
@@ -135,3 +136,54 @@ async def test_a_port_in_use_is_named_once_and_tried_again_as_a_kubelet_does(por
 
 async def test_port_0_is_no_server():
     await HealthServer(Serving(healthz_port=0), clock=FakeClock()).run()  # there is nothing to wait for
+
+
+class Transport:
+    """A connection from somewhere."""
+
+    def __init__(self, peer):
+        self._peer = peer
+
+    def get_extra_info(self, name, default=None):
+        return (self._peer, 1) if name == "peername" else default
+
+
+async def told(peer, path="/", *, status_page="loopback", host="127.0.0.1"):
+    """What somebody from there is told by a node that is not well."""
+    serving = Serving(status_page=status_page, healthz_bind_address="0.0.0.0")
+    server = HealthServer(
+        serving, clock=FakeClock(), loops=["lease"], faults=lambda: {"lease": "no route to 192.0.2.1"}
+    )
+    request = make_mocked_request("GET", path, headers={"Host": host}, transport=Transport(peer))
+    response = await server._answer(request)
+    return response.status, response.body.decode()
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+async def test_who_is_on_this_machine_sees_the_page(peer):
+    assert (await told(peer))[0] == 200
+    assert "no route" in (await told(peer, "/healthz"))[1]
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "169.254.1.1", "fe80::1%eth0", ""])
+async def test_who_comes_from_elsewhere_is_told_what_a_kubelet_tells_and_no_more(peer):
+    for path in ("/", "/healthz/lease"):
+        assert (await told(peer, path))[0] == 403
+    assert await told(peer, "/healthz/ping") == (200, "ok")
+    status, text = await told(peer, "/healthz")
+    assert (status, "no route" in text, "[-]lease failed: reason withheld" in text) == (500, False, True)
+
+
+async def test_the_page_can_be_for_all_and_for_nobody():
+    assert (await told("192.0.2.7", status_page="all"))[0] == 200
+    assert "no route" in (await told("192.0.2.7", "/healthz/lease", status_page="all"))[1]
+    assert (await told("192.0.2.7", status_page="all", host="evil.example"))[0] == 403
+    assert (await told("127.0.0.1", status_page="none"))[0] == 404
+    assert "reason withheld" in (await told("127.0.0.1", "/healthz", status_page="none"))[1]
+
+
+async def test_a_page_that_fails_is_one_line_a_minute_and_tells_nothing(server, port, caplog):
+    server.follow(lambda: {}["secret"])
+    for _ in range(3):
+        assert await answer(port, "/") == (500, "500 Internal Server Error\n")
+    assert [record.msg for record in caplog.records if record.exc_info] == ["Unable to answer a request"]

@@ -1,4 +1,4 @@
-import base64
+import re
 
 import pytest
 
@@ -8,9 +8,11 @@ from agent.core.access import (
     bearer_token,
     certified_user,
     is_allowed,
+    is_websocket,
     reviewed_user,
     subresources,
     verb,
+    websocket_token,
 )
 from agent.core.x509 import Certificate
 from tests.fakes import START
@@ -103,22 +105,72 @@ def test_an_access_review_that_says_yes_and_no_is_no_answer():
         is_allowed({"allowed": True, "denied": True})
 
 
-_HIDDEN = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(b"tok").decode().rstrip("=")
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer tok", "tok"),
+        ("bearer tok more", "tok"),
+        ("  Bearer tok", "tok"),
+        ("Bearer  tok", ""),
+        ("Bearer", ""),
+        ("Basic dTpw", ""),
+        ("", ""),
+    ],
+)
+def test_where_a_token_is_found(header, token):
+    assert bearer_token(header) == token
+
+
+MARK = "base64url.bearer.authorization.k8s.io."
+HIDDEN = MARK + "dG9r"  # tok
 
 
 @pytest.mark.parametrize(
-    ("header", "protocols", "token"),
+    ("protocols", "token"),
     [
-        ("Bearer tok", (), "tok"),
-        ("bearer tok more", (), "tok"),
-        ("  Bearer tok", (), "tok"),
-        ("Bearer  tok", (), ""),
-        ("Bearer", (), ""),
-        ("Basic dTpw", (), ""),
-        ("", (), ""),
-        ("", (f"v4.channel.k8s.io, {_HIDDEN}",), "tok"),
-        ("", ("base64url.bearer.authorization.k8s.io.%%",), ""),
+        ((f"v4.channel.k8s.io, {HIDDEN}",), "tok"),
+        ((HIDDEN, "v4.channel.k8s.io"), "tok"),
+        ((f"{HIDDEN},",), "tok"),  # upstream counts an empty name, too
+        ((f"{MARK}dG9rZQ,x",), "toke"),
+        ((MARK,), ""),
+        ((f"{MARK},x",), ""),
+        (("v4.channel.k8s.io",), ""),
+        ((), ""),
     ],
 )
-def test_where_a_token_is_found(header, protocols, token):
-    assert bearer_token(header, protocols) == token
+def test_a_websocket_may_bring_its_token_among_its_protocols(protocols, token):
+    assert websocket_token(protocols) == token
+
+
+@pytest.mark.parametrize(
+    ("protocols", "fault"),
+    [
+        ((HIDDEN,), "missing additional subprotocol"),
+        ((f"{HIDDEN},{HIDDEN},x",), "multiple base64.bearer.authorization tokens specified"),
+        ((HIDDEN, f"x,{MARK}"), "multiple base64.bearer.authorization tokens specified"),
+        ((f"x,{MARK}%%",), "invalid base64.bearer.authorization token encoding"),
+        ((f"x,{MARK}dG9r=",), "invalid base64.bearer.authorization token encoding"),
+        ((f"x,{MARK}dG9rZ",), "invalid base64.bearer.authorization token encoding"),
+        ((f"x,{MARK}dG9\udcff",), "invalid base64.bearer.authorization token encoding"),
+        ((f"x,{MARK}_w",), "invalid base64.bearer.authorization token"),  # 0xff
+    ],
+)
+def test_protocols_that_hide_a_token_badly_are_refused_in_upstreams_words(protocols, fault):
+    with pytest.raises(ValueError, match=f"^{re.escape(fault)}$"):
+        websocket_token(protocols)
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "connection", "is_one"),
+    [
+        ("websocket", ["Upgrade"], True),
+        ("WebSocket", ["keep-alive", "keep-alive, UPGRADE"], True),
+        ("websocket", ["keep-alive"], False),
+        ("websocket", [], False),
+        ("SPDY/3.1", ["Upgrade"], False),
+        ("websocket, SPDY/3.1", ["Upgrade"], False),
+        ("", ["Upgrade"], False),
+    ],
+)
+def test_a_websocket_is_asked_for_by_two_headers(upgrade, connection, is_one):
+    assert is_websocket(upgrade, connection) is is_one

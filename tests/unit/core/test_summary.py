@@ -146,8 +146,3 @@ def test_what_could_not_be_read_costs_itself_and_not_the_answer(usage, keys):
 
 def test_a_rate_that_is_not_known_is_zero_as_in_a_kubelet():
     assert node(changed(cpu=replace(CPU, nanocores=None)))["cpu"]["usageNanoCores"] == 0
-
-
-def test_pods_are_listed_as_given():
-    assert summary(USAGE, node_name="n1")["pods"] == []
-    assert summary(USAGE, node_name="n1", pods=[{"podRef": {}}])["pods"] == [{"podRef": {}}]

@@ -76,5 +76,13 @@ ROWS = (
         metavar="simulate|refuse|ignore",
     ),
     Flag("job-run-for", "duration", OURS, "How long the containers of a Job's pod seem to run.", field="jobRunFor"),
+    Flag(
+        "status-page",
+        "string",
+        OURS,
+        "Who sees the page on the healthz port, and why a check fails: loopback clients, all clients, or none.",
+        field="statusPage",
+        metavar="loopback|all|none",
+    ),
     Flag("strict-flags", "bool", OURS, "Refuse flags that kubelet has removed.", field="strictFlags"),
 )

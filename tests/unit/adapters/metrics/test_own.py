@@ -10,6 +10,7 @@ from agent.adapters.host.sensor_tally import SensorTally
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
 from agent.core.config import Config
+from agent.core.pods.stats import pod_info
 from agent.loops.renewals import CLIENT, Renewals
 from agent.node import Lanes, Node
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
@@ -38,9 +39,14 @@ async def test_a_node_tells_what_it_is():
 
 
 async def test_pods_are_counted_as_a_kubelet_counts_them():
-    running_pod = {"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}}
-    over = {"status": {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {}}}]}}
-    told = read(await own(pods=[running_pod, over, {}]).metrics())
+    pods = [
+        {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]},
+        {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {}}}]},
+        {},
+    ]
+    metadata = {"namespace": "ns", "name": "p", "uid": "u"}
+    infos = [pod_info({"metadata": metadata, "status": status}) for status in pods]
+    told = read(await own(pods=infos).metrics())
     assert told["kubelet_running_pods"].samples[0].value == 1
     states = {sample.labels["container_state"]: sample.value for sample in told["kubelet_running_containers"].samples}
     assert states == {"running": 1, "exited": 1}

@@ -1,6 +1,12 @@
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from agent import klog
 from agent.adapters.server.api import KubeletApi
@@ -9,7 +15,7 @@ from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.core.config import Serving
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, settle
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +32,7 @@ class Node:
 
     def __init__(self, folder):
         self.clock, self.pods, self.faults, self.serving = FakeClock(), [POD], {}, Serving()
+        self.stats = []
         self.tallies = ServerTallies(self.clock)
         self.sources = Sources(
             configz={"kubeletconfig": {"port": 10250}},
@@ -36,34 +43,45 @@ class Node:
             resource_metrics=self._metrics,
             cadvisor_metrics=self._metrics,
             probe_metrics=self._metrics,
-            pods=lambda: self.pods,
+            pods=lambda: map(msgspec.json.encode, self.pods),
+            pod=self._pod,
             faults=lambda: self.faults,
         )
+
+    def _pod(self, namespace, name):
+        named = (
+            pod for pod in self.pods if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name)
+        )
+        return next(named, None)
 
     async def _summary(self, only_cpu_and_memory):
         if self.faults:
             raise OSError("no such cgroup")
-        return {"only": only_cpu_and_memory}
+        return {"only": only_cpu_and_memory}, iter(self.stats)
 
     async def _metrics(self):
         return b"m 1\n"
 
-    async def ask(self, method, path, *, read_only=False, **options):
+    @asynccontextmanager
+    async def served(self, *, read_only=False):
         node = NodeEndpoints(self.sources, self.clock)
         table = full_table(self.serving, node, self.sources, self.tallies, self.clock)
-        api = KubeletApi(open_table(node, self.sources, self.tallies) if read_only else table, tallies=self.tallies)
+        if read_only:
+            table = open_table(node, self.sources, self.tallies)
+        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
         try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.request(method, url, allow_redirects=False, **options) as response,
-            ):
-                return response.status, await response.text(), response.headers
+            yield runner.addresses[0][1]
         finally:
             await runner.cleanup()
+
+    async def ask(self, method, path, *, read_only=False, **options):
+        async with self.served(read_only=read_only) as port, aiohttp.ClientSession() as session:
+            url = URL(f"http://127.0.0.1:{port}{path}", encoded=isinstance(path, URL))
+            async with session.request(method, url, allow_redirects=False, **options) as response:
+                return response.status, await response.text(), response.headers
 
 
 @pytest.fixture
@@ -147,7 +165,9 @@ async def test_a_query_for_logs_may_reach_as_far_as_its_numbers_do(node, query):
 
 
 async def test_pods_are_listed(node):
-    assert '"name":"web"' in (await node.ask("GET", "/pods"))[1]
+    node.pods = [POD, POD]
+    told = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [POD, POD]}
+    assert (await node.ask("GET", "/pods"))[1] == json.dumps(told, separators=(",", ":")) + "\n"
     node.pods = []
     empty = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}\n'
     assert (await node.ask("GET", "/pods"))[1] == empty
@@ -155,8 +175,15 @@ async def test_pods_are_listed(node):
 
 
 async def test_the_summary_is_asked_for_what_the_query_says(node):
-    assert (await node.ask("GET", "/stats/summary?only_cpu_and_memory=true"))[1] == '{\n "only": true\n}'
-    assert (await node.ask("POST", "/stats/summary"))[1] == '{\n "only": false\n}'
+    assert (await node.ask("GET", "/stats/summary?only_cpu_and_memory=true"))[1] == '{\n "only": true,\n "pods": []\n}'
+    assert (await node.ask("POST", "/stats/summary"))[1] == '{\n "only": false,\n "pods": []\n}'
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_the_summary_is_indented_as_a_kubelets_however_many_pods_there_are(node, count):
+    node.stats = [{"podRef": {"name": "é\n"}, "containers": [{"name": "c"}, {}], "memory": []}] * count
+    told = {"only": False, "pods": node.stats}
+    assert (await node.ask("GET", "/stats/summary"))[1] == json.dumps(told, indent=1, ensure_ascii=False)
 
 
 async def test_a_source_that_fails_is_an_internal_error_and_the_loops_turn_healthz_red(node):
@@ -218,3 +245,59 @@ async def test_a_redirect_keeps_the_query(node):
 
 async def test_tasks_can_be_looked_at(node):
     assert "task " in (await node.ask("GET", "/debug/pprof/goroutine"))[1]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET /containerLogs/default/%ff/c", 404),
+        ("GET /containerLogs/default/web/%ff%0a%1b", 404),
+        ("POST /checkpoint/default/web/%ff", 404),
+        ("POST /checkpoint/%ff/%00/%0a", 404),
+        ("POST /exec/default/web/%ff?output=1", 500),  # as a kubelet's runtime that does not know it
+        ("GET /debug/pprof/%ff", 404),
+        ("GET /logs/%ff", 404),
+        ("GET /logs/%ff/", 404),
+        ("GET /%ff", 404),
+        ("GET /pods/%2e%2e", 404),
+        ("GET /healthz?exclude=%ff%0a&exclude=%ed%a0%80&verbose", 200),
+        ("GET /stats/summary?only_cpu_and_memory=%ff", 200),
+        ("GET /containerLogs/default/web/c?tailLines=%D9%A3", 400),
+        (f"GET /containerLogs/default/web/c?limitBytes={'9' * 5000}", 400),
+        (f"GET /containerLogs/default/web/c?sinceTime={'9' * 5000}", 400),
+        ("GET /containerLogs/default/web/c?sinceTime=9999-12-31T23:59:59-23:59", 200),
+        ("GET /containerLogs/default/web/c?sinceTime=0001-01-01T00:00:00%2B23:59", 200),
+    ],
+)
+async def test_whatever_stands_in_a_path_or_a_query_it_is_no_failure(node, request_line, status, caplog):
+    method, path = request_line.split(" ", 1)
+    assert (await node.ask(method, URL(path, encoded=True)))[0] == status
+    assert caplog.records == []
+
+
+async def test_a_port_that_is_no_number_is_refused_whatever_it_is(node):
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Protocol": "v4.channel.k8s.io"}
+    for port in ("%ff", "%00", "%0a", "9" * 5000, "%D9%A3", ""):
+        path = URL(f"/portForward/default/web?port={port}", encoded=True)
+        assert (await node.ask("GET", path, headers=upgrade))[0] == 400
+    without = {"Upgrade": "websocket", "Connection": "keep-alive"}
+    assert (await node.ask("GET", "/portForward/default/web", headers=without))[1] == NOTHING_RUNS
+
+
+async def test_an_unexpected_error_is_one_line_a_minute_and_tells_the_caller_nothing(node, caplog):
+    node.pods = [{"metadata": {"name": "web", "namespace": "default"}}]  # as no API server has it
+    for _ in range(5):
+        assert (await node.ask("GET", "/containerLogs/default/web/c"))[:2] == (500, "500 Internal Server Error\n")
+    (record,) = {(record.msg, record.args["path"]) for record in caplog.records}
+    assert record == ("Unable to answer a request", "/containerLogs/default/web/c")
+
+
+async def test_who_hangs_up_in_the_middle_of_a_body_is_no_failure(node, caplog):
+    head = b"PUT /debug/flags/v HTTP/1.1\r\nHost: n\r\nContent-Length: 9\r\n\r\n"
+    async with node.served() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head)
+        await settle()
+        writer.transport.abort()
+        await settle()
+    assert caplog.records == []

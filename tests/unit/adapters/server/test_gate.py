@@ -1,10 +1,12 @@
 import asyncio
+import base64
 from datetime import timedelta
 
 import pytest
 
 from agent.adapters.server.gate import Caller, Denial, Gate
 from agent.core.config import Serving
+from agent.klog import V2
 from agent.ports import Unavailable
 from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, settle
@@ -178,3 +180,49 @@ async def test_a_certificate_that_is_no_good_leaves_it_to_the_token(reviews, clo
     pair = client_pair("jane", begin=clock.now() - timedelta(hours=2), end=clock.now() - timedelta(hours=1))
     both = Caller(chain=(pair.der,), authorization="Bearer t")
     assert await gate(reviews, clock).denial(both, "GET", "/metrics") is None
+
+
+@pytest.mark.parametrize("token", ["\udcff", "t\udcff", "\udc9b\udc8a"])
+async def test_a_token_that_is_no_utf8_is_unauthorized_and_nobody_is_asked(reviews, clock, token, caplog):
+    for serving in (STRICT, Serving(anonymous=True, token_reviews=True)):
+        assert await gate(reviews, clock, serving).denial(bearer(token), "GET", "/metrics") == UNAUTHORIZED
+    assert reviews.asked == []
+    assert caplog.records == []
+
+
+def websocket(*tokens, others=("v5.channel.k8s.io",)):
+    """Who brings tokens among the protocols of a WebSocket."""
+    marked = [
+        "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+        for token in tokens
+    ]
+    return Caller(protocols=(",".join([*marked, *others]),))
+
+
+async def test_a_websocket_may_bring_one_token_beside_another_protocol(reviews, clock):
+    assert await gate(reviews, clock).denial(websocket("t"), "GET", "/metrics") is None
+    relaxed = Serving(anonymous=True, token_reviews=True)
+    for wrong in (websocket("t", "t"), websocket("t", others=()), websocket("x")):
+        assert await gate(reviews, clock, relaxed).denial(wrong, "GET", "/metrics") == UNAUTHORIZED
+    assert await gate(reviews, clock, relaxed).denial(websocket(), "GET", "/metrics") is None  # anonymous
+    deaf = Serving(anonymous=True)
+    assert await gate(reviews, clock, deaf).denial(websocket("t", "t"), "GET", "/metrics") is None
+
+
+async def test_a_header_that_is_no_good_leaves_it_to_the_websocket(reviews, clock):
+    both = websocket("t")._replace(authorization="Bearer nonsense")
+    assert await gate(reviews, clock).denial(both, "GET", "/metrics") is None
+
+
+async def test_what_is_logged_about_callers_is_one_line_a_minute(reviews, clock, caplog):
+    caplog.set_level(V2, "agent")
+    reviews.tokens = {"t": "jane\x1b[31m\nforged"}
+    door = gate(reviews, clock)
+    for number in range(20):
+        await door.denial(bearer(f"x{number}"), "GET", "/metrics")
+        await door.denial(bearer(), "GET", "/metrics")
+    assert [record.msg for record in caplog.records] == [
+        "Unable to authenticate the request due to an error",
+        "Forbidden",
+    ]
+    assert caplog.records[-1].args["user"] == "jane\\x1b[31m\\nforged"

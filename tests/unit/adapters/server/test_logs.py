@@ -6,6 +6,7 @@ from aiohttp import web
 from yarl import URL
 
 from agent.adapters.server.logs import LogFiles
+from agent.core.routing import unescaped
 
 pytestmark = pytest.mark.anyio
 
@@ -23,6 +24,9 @@ def folder(tmp_path):
     (tmp_path / "outside").write_text("linked")
     (tmp_path / "secret").write_text("secret")
     os.mkfifo(logs / "pipe")
+    (logs / "loop").symlink_to("loop")
+    (logs / "zero").symlink_to("/dev/zero")
+    (logs / "endless").symlink_to("/proc/self/mem")
     return logs
 
 
@@ -31,7 +35,7 @@ async def ask(folder):
     files = LogFiles(folder)
 
     async def handler(request):
-        return await files.answer(request, {"logpath": request.path.removeprefix("/logs/")})
+        return await files.answer(request, {"logpath": unescaped(request.rel_url.raw_path).removeprefix("/logs/")})
 
     server = web.Server(handler)
     runner = web.ServerRunner(server)
@@ -41,9 +45,10 @@ async def ask(folder):
     port = runner.addresses[0][1]
     async with aiohttp.ClientSession(auto_decompress=False) as session:
 
-        async def get(path, **headers):
+        async def get(path, on_head=lambda: None, **headers):
             url = URL(f"http://127.0.0.1:{port}/logs/{path}", encoded=True)
             async with session.get(url, headers=headers, allow_redirects=False) as response:
+                on_head()
                 return response.status, response.headers, await response.read()
 
         yield get
@@ -81,11 +86,66 @@ async def test_a_file_is_told_with_its_kind_and_its_time(ask):
         ("bytes=3-1", 416, b"invalid range\n", None),
         ("lines=1-2", 416, b"invalid range\n", None),
         ("bytes=-", 416, b"invalid range\n", None),
+        ("bytes=" + "9" * 5000 + "-", 416, b"invalid range\n", None),
+        ("bytes=0-" + "9" * 5000, 416, b"invalid range\n", None),
+        ("bytes=-" + "9" * 5000, 416, b"invalid range\n", None),
+        ("bytes=\u0661-\u0662", 416, b"invalid range\n", None),
+        ("bytes=--1", 416, b"invalid range\n", None),
+        ("bytes=-9223372036854775807", 206, b"hello\n", "bytes 0-5/6"),
     ],
 )
 async def test_a_part_of_a_file_can_be_asked_for(ask, asked, status, body, told):
     found = await ask("a.log", Range=asked)
     assert (found[0], found[2], found[1].get("Content-Range")) == (status, body, told)
+
+
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 304),
+        ("Mon, 01 Jan 0001 00:00:00 GMT", 200),
+        ("Thu, 01 Jan 99999 00:00:00 GMT", 200),
+        ("Thu, 01 Jan 99999999999999999999 00:00:00 GMT", 200),
+        ("Thu, 01 Jan " + "9" * 5000 + " 00:00:00 GMT", 200),
+        ("Thu, -1 Jan -2024 -1:-1:-1 -9999", 200),
+        ("Mon, 01 Jan 2024 99:99:99 GMT", 200),
+        (",,,,", 200),
+        ("soon", 200),
+        ("0", 200),
+        ("-1", 200),
+        ("", 200),
+    ],
+)
+async def test_a_time_that_no_calendar_has_is_as_good_as_none(ask, since, status):
+    assert (await ask("a.log", **{"If-Modified-Since": since}))[0] == status
+
+
+@pytest.mark.parametrize("seconds", [2**40, -(2**40), 2**62, -(2**33)])
+async def test_a_file_of_another_age_is_served_all_the_same(ask, folder, seconds):
+    try:
+        os.utime(folder / "a.log", (0, seconds))
+    except OSError:
+        pytest.skip("this file system has no such time")
+    for headers in ({}, {"If-Modified-Since": "Fri, 31 Dec 9999 23:59:59 GMT"}):
+        assert (await ask("a.log", **headers))[0] in {200, 304}
+
+
+async def test_names_that_are_no_text_are_listed_and_served(ask, folder):
+    name = os.fsencode(folder) + b"/\xff\n<b>"
+    with open(name, "w") as file:  # noqa: ASYNC230, PTH123  pathlib has no bytes
+        file.write("odd")
+    status, _, body = await ask("")
+    assert status == 200
+    assert b'<a href="%FF%0A%3Cb%3E">?\n&lt;b&gt;</a>' in body
+    assert (await ask("%FF%0A%3Cb%3E"))[2] == b"odd"
+    assert (await ask("%FF%0A%3Cb%3E/"))[1]["Location"] == "../%FF%0A%3Cb%3E"
+
+
+async def test_a_file_that_shrinks_while_it_is_read_ends_the_connection(ask, folder):
+    with (folder / "big").open("wb") as file:
+        file.truncate(64 * 2**20)  # more than any buffer on the way takes
+    with pytest.raises(aiohttp.ClientError):
+        await ask("big", on_head=lambda: os.truncate(folder / "big", 0))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +166,19 @@ async def test_symbolic_links_are_followed(ask):
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret", "%2e%2e/secret", "..%2fsecret", "sub/../../secret", "a%00b", "nope", "a.log/x", "pipe"]
+    "path",
+    [
+        *("../secret", "%2e%2e/secret", "..%2fsecret", "sub/../../secret", "a%00b", "nope", "a.log/x", "pipe", "zero"),
+        *("loop", "loop/x", "a" * 300, "a/" * 3000, "%ff", "%ed%a0%80", "%c0%ae%c0%ae/secret", "%0a", "a%0d%0ab"),
+    ],
 )
 async def test_there_is_nothing_outside_and_nothing_that_hangs(ask, path):
     status, _, body = await ask(path)
     assert (status, body) == (404, b"404 page not found\n")
+
+
+async def test_a_link_to_what_cannot_be_read_as_a_file_is_empty(ask):
+    assert (await ask("endless"))[::2] == (200, b"")
 
 
 async def test_a_file_that_may_not_be_read_is_forbidden(ask, folder, monkeypatch):

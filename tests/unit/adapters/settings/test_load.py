@@ -179,6 +179,7 @@ def test_flags_about_eviction_find_their_place():
         (["--extended-resources=a.b/c=-1"], '--extended-resources value failed to parse: "a.b/c" cannot be negative'),
         (["--capacity-from=moon"], "--capacity-from must be host or cgroup"),
         (["--sensor-interval=0s"], "--sensor-interval must be greater than 0"),
+        (["--status-page=some"], '--status-page must be loopback, all or none, not "some"'),
     ],
 )
 def test_a_wrong_flag_is_named(arguments, message):
@@ -191,6 +192,16 @@ def test_what_is_said_about_pods_finds_its_place():
         ["--hostname-override=n", "--pods=refuse", "--job-run-for=1m", "--allowed-unsafe-sysctls=kernel.msg*,net.*"]
     )
     assert config.pods == Pods(mode="refuse", job_run_seconds=60, allowed_sysctls=("kernel.msg*", "net.*"))
+
+
+def test_who_sees_the_page_is_said_by_a_flag_or_a_field(tmp_path):
+    assert load([]).serving.status_page == "loopback"
+    assert load(["--status-page=all"]).serving.status_page == "all"
+    file = tmp_path / "kubelet.yaml"
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n---\n"
+    fake = "apiVersion: fake-kubelet.dev/v1alpha1\nkind: FakeKubeletConfiguration\nstatusPage: none\n"
+    file.write_text(kubelet + fake)
+    assert load([f"--config={file}"]).serving.status_page == "none"
 
 
 def test_the_start_line_of_an_eks_node_works():

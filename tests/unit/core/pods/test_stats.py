@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.stats import pod_info, pod_stats
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TIME, SINCE = "2026-01-02T03:04:05Z", "2026-01-02T03:00:00Z"
@@ -25,7 +25,7 @@ def test_a_running_pod_is_told_with_the_containers_that_run():
         initContainerStatuses=statuses(setup=OVER, sidecar=RUNNING),
         containerStatuses=statuses(main=RUNNING),
     )
-    assert list(pod_stats([running], NOW)) == [
+    assert list(pod_stats([pod_info(running)], NOW)) == [
         {
             "podRef": {"name": "p", "namespace": "ns", "uid": "uid-p"},
             "startTime": "2026-01-02T02:59:59Z",
@@ -37,4 +37,4 @@ def test_a_running_pod_is_told_with_the_containers_that_run():
 
 def test_pods_without_a_running_container_are_left_out():
     ended = pod("ended", startTime=SINCE, containerStatuses=statuses(main=OVER))
-    assert list(pod_stats([pod("new"), ended], NOW)) == []
+    assert list(pod_stats(map(pod_info, [pod("new"), ended]), NOW)) == []
