@@ -4,10 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
+from tests.cluster.command import CommandFailed
 from tests.cluster.island import ADDRESS
 from tests.cluster.waiting import eventually
 from tests.container.contained import MEMORY_BYTES
-from tests.container.image import BASE
+from tests.container.image import BASE, IMAGE, ROOT
 
 MOST_BYTES_ABOVE_BASE = 90_000_000
 
@@ -29,6 +32,17 @@ def test_the_image_says_how_to_run_it_and_what_it_is(engine, image):
     labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()}
     assert labels["title"] == "fake-kubelet"
     assert labels["licenses"] == "Apache-2.0"
+
+
+def test_its_base_can_be_named_by_digest(engine, image):
+    digest = engine.podman("image", "inspect", BASE, "--format", "{{.Digest}}")
+    pinned = f"{IMAGE}-pinned"
+    engine.build(ROOT, pinned, DIGEST=digest)
+    labels = json.loads(engine.podman("image", "inspect", pinned, "--format", "{{json .Labels}}"))
+    engine.podman("rmi", pinned)
+    assert labels["org.opencontainers.image.base.digest"] == digest
+    with pytest.raises(CommandFailed):
+        engine.build(ROOT, pinned, DIGEST=f"sha256:{'0' * 64}")
 
 
 def test_it_joins_with_a_token_and_is_ready_and_healthy_and_tells_of_the_host(start):
