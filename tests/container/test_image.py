@@ -74,6 +74,16 @@ def test_sigterm_ends_it_with_0_and_started_again_it_is_the_same_node(start, fig
     assert container.wait_until_ready()["metadata"]["uid"] == uid
 
 
+def test_callers_that_connect_and_say_nothing_do_not_end_it(start, figure):
+    """Under the memory limit of config/kind."""
+    container = start()
+    container.wait_until_ready()
+    assert container.connect(2500) > 0
+    figure("memory of a container with 2,500 silent callers", f"{container.peak_bytes() / (1 << 20):.0f} MiB at most")
+    assert container.starts() == (True, 0)
+    eventually(container.is_healthy, within=60)
+
+
 def test_a_container_that_still_looks_for_its_cluster_ends_at_once(start):
     pin = f"sha256:{'0' * 64}"
     nobody = ("join", "192.0.2.99:6443", "--token=abcdef.0123456789abcdef", f"--discovery-token-ca-cert-hash={pin}")
