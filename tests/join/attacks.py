@@ -14,7 +14,7 @@ OWN, UNBORN, OTHER = "confined-0", "confined-1", "confined-victim"  # his Node, 
 MINE, THEIRS, PENDING = "confined-mine", "confined-theirs", "confined-pending"  # pods of OWN, of OTHER, of no node
 MIRROR = f"static-{OWN}"
 NEW = "confined-new"  # what does not exist
-UID = "UID"  # stands for the UID of OWN
+UID, VERSION = "UID", "VERSION"  # stand for the UID of OWN, and the resourceVersion of the Lease of OTHER
 
 Object = dict[str, Any]
 
@@ -126,8 +126,8 @@ def telling(name: str, told: Object) -> Attack:
 
 CONTAINERS = [{"name": "main", "image": "pause"}]
 MARKS = {"kubernetes.io/config.mirror": "x"}
-ABOUT_OWN = {"apiVersion": "v1", "kind": "Node", "name": OWN}
-ABOUT_OTHER = {"apiVersion": "v1", "kind": "Node", "name": OTHER}
+A_NODE = {"apiVersion": "v1", "kind": "Node"}
+ABOUT_OWN, ABOUT_OTHER = A_NODE | {"name": OWN}, A_NODE | {"name": OTHER}
 ABOUT_SECRET = {"kind": "Secret", "name": "s", "namespace": "default"}
 FOREIGN = [ABOUT_OTHER | {"uid": UID}]
 BLOCKING = [ABOUT_OTHER | {"uid": UID, "blockOwnerDeletion": True}]
@@ -174,10 +174,10 @@ NEW_EVENT = metadata("confined-e8") | {
 ON_NODES = [
     Attack("create a Node", "policy", "POST", NODES, metadata(NEW)),
     Attack("create a Node by generateName", "policy", "POST", NODES, {"metadata": {"generateName": OWN}}),
-    Attack("apply a Node", "RBAC", "PATCH", f"{NODES}/{NEW}?fieldManager=x", ABOUT_OWN | metadata(NEW), OWN, APPLY),
+    Attack("apply a Node", "RBAC", "PATCH", f"{NODES}/{NEW}?fieldManager=x", A_NODE | metadata(NEW), OWN, APPLY),
     on_other_node("redirect a Node", REDIRECT),
     on_other_node("redirect a Node by merge patch", REDIRECT, MERGE),
-    on_other_node("redirect a Node by apply", ABOUT_OTHER | metadata(OTHER) | REDIRECT, APPLY, "?fieldManager=x"),
+    on_other_node("redirect a Node by apply", A_NODE | metadata(OTHER) | REDIRECT, APPLY, "?fieldManager=x"),
     on_other_node("redirect a Node, dry", REDIRECT, query="?dryRun=All"),
     on_other_node("make a Node NotReady", NOT_READY),
     on_other_node("relabel a Node", labelled("team", "mine")),
@@ -215,7 +215,7 @@ ON_HIS_OWN_NODE = [
     registering("register with a finalizer", finalizers=HELD),
 ]
 ON_LEASES_AND_CSINODES = [
-    Attack("renew another's Lease", "policy", "PUT", f"{LEASES}/{OTHER}", lease(OTHER)),
+    Attack("renew another's Lease", "policy", "PUT", f"{LEASES}/{OTHER}", lease(OTHER, resourceVersion=VERSION)),
     Attack("create another's Lease", "policy", "POST", LEASES, lease(NEW)),
     Attack("create another's Lease by PUT", "policy", "PUT", f"{LEASES}/{NEW}", lease(NEW)),
     Attack("delete another's Lease", "RBAC", "DELETE", f"{LEASES}/{OTHER}"),
@@ -244,7 +244,7 @@ ON_PODS = [
     on_pod("give another's pod an address", POD_ADDRESS, THEIRS),
     on_pod("nominate himself", {"status": {"nominatedNodeName": OWN}}, PENDING),
     on_pod("relabel a pod of his node", labelled("app", "database"), MINE),
-    on_pod("annotate a pod of his node", annotated("kubernetes.io/config.mirror", "x"), MINE),
+    on_pod("annotate a pod of his node", annotated("example.com/a", "x"), MINE),
     on_pod("hold a pod of his node", HOLD, MINE),
     on_pod("let go of a pod of his node", LET_GO, MINE, MERGE),
     on_pod("claim a resource for a pod of his node", CLAIMED, MINE),
@@ -299,6 +299,9 @@ ON_RIGHTS = [
 ]
 ATTACKS = [*ON_NODES, *ON_HIS_OWN_NODE, *ON_LEASES_AND_CSINODES, *ON_PODS, *ON_EVENTS, *ON_RIGHTS]
 
+# What the API server finds at fault before any policy, where nobody else refuses it.
+INVALID = {"replace a Node", "replace his Node", "take a pod range", "resize a pod"}
+
 # What admission never sees: reads, and writes of the policies themselves.
 BY_RBAC_ALONE = [
     ("GET", "/api/v1/secrets"),
@@ -315,26 +318,26 @@ BY_RBAC_ALONE = [
 # Mirror pods that NodeRestriction would not let a node create either.
 MIRRORS = {
     "on another node": mirror(node=OTHER),
-    "of no node": mirror(node=""),
     "that is none": pod(MIRROR, OWN),
     "without an owner": pod(MIRROR, OWN, annotations=MARKS),
     "of another owner": mirror(owner={"name": OTHER}),
     "of an owner that is no Node": mirror(owner={"apiVersion": "apps/v1", "kind": "ReplicaSet"}),
     "that its owner does not control": mirror(owner={"controller": False}),
     "that holds its Node": mirror(owner={"blockOwnerDeletion": True}),
-    "with a pull secret": mirror(imagePullSecrets=[{"name": "s"}]),
-    "with a resource claim": mirror(resourceClaims=[{"name": "c", "resourceClaimName": "theirs"}]),
-    "with a variable from a secret": with_variable("secretKeyRef"),
     "with a variable from a config map": with_variable("configMapKeyRef"),
+    "with a CSI volume": with_volume(csi={"driver": "example.com"}),
+}
+# The API server itself may refuse these first.
+ODD_MIRRORS = {
+    "with a variable from a secret": with_variable("secretKeyRef"),
     "with all variables of a secret": mirror(
         initContainers=[{"name": "i", "image": "pause", "envFrom": [{"secretRef": {"name": "s"}}]}]
     ),
     "with a token": with_volume(projected={"sources": [{"serviceAccountToken": {"path": "token"}}]}),
-    "with a CSI volume": with_volume(csi={"driver": "example.com"}),
+    "of no node": mirror(node=""),
+    "with a pull secret": mirror(imagePullSecrets=[{"name": "s"}]),
+    "with a resource claim": mirror(resourceClaims=[{"name": "c", "resourceClaimName": "theirs"}]),
     "with a file share": with_volume(azureFile={"secretName": "s", "shareName": "s"}),
-}
-# The API server's own admission of service accounts may refuse these first.
-MIRRORS_WITH_RIGHTS = {
     "with a service account": mirror(serviceAccountName="default"),
     "with a secret": with_volume(secret={"secretName": "s"}),
     "with a config map": with_volume(configMap={"name": "c"}),
