@@ -108,6 +108,7 @@ def test_other_users_of_the_machine_are_told_nothing(demo):
     node = f"https://127.0.0.1:{words[words.index('--port') + 1]}"
     of_node = [f"{node}/{path}" for path in ("logs/", "pods", "metrics", "configz", "stats/summary", "healthz")]
     of_cluster = [f"{cluster}/{path}" for path in ("api/v1/nodes", "version", "apis/certificates.k8s.io/v1")]
+    eventually(lambda: answered(of_node[0]), within=60)  # the node makes its certificate while it becomes ready
     for url in (*of_node, *of_cluster):
         assert (url, answered(url)) == (url, 401)
         assert (url, answered(url, "another")) == (url, 401)
