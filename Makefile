@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 ARGS ?=
 
-.PHONY: demo test test-lowest audit kind-test fuzz lint format bench clean
+.PHONY: demo test test-lowest audit kind-test fuzz lint format lock bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -45,6 +45,17 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What the image is built from, by hash: the newest versions that pyproject.toml allows, for every platform and Python.
+COMPILE = $(VENV)/lock/bin/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--upgrade --custom-compile-command 'make lock'
+lock: $(VENV)/.run
+	@$(PYTHON) -m venv $(VENV)/lock
+	@$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv
+	@$(COMPILE) pyproject.toml --output-file requirements.lock
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(COMPILE) - --output-file requirements-build.lock
+	@rm -rf $(VENV)/lock
 
 bench: bench-side_by_side
 

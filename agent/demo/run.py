@@ -19,11 +19,13 @@ from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
 from agent.core.eviction import DEFAULT_HARD, observe
+from agent.demo.certificate import make_tls
 from agent.demo.screen import Show, live_screen, plain_lines
 from agent.demo.view import Scene
 from agent.minicluster import MiniCluster
 from agent.ports import StartError
 
+_HOST = "127.0.0.1"
 _REFRESH_SECONDS = 0.5
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -41,8 +43,9 @@ async def demo(duration_seconds: float | None, eviction_hard: str | None) -> Non
     with tempfile.TemporaryDirectory(prefix="fake-kubelet-demo-") as folder:
         kubeconfig, log = Path(folder, "kubeconfig"), Path(folder, "fake-kubelet.log")
         flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard, *_apart(folder)]
-        async with MiniCluster() as cluster:
-            cluster.write_kubeconfig(kubeconfig)
+        tls, authority = await make_tls(_HOST)
+        async with MiniCluster(host=_HOST, ssl_context=tls) as cluster:
+            cluster.write_kubeconfig(kubeconfig, certificate_authority=authority)
             async with _daemon(flags, log) as daemon:
                 screen = live_screen if sys.stdout.isatty() else plain_lines
                 with screen(_footer(kubeconfig, log)) as show:
@@ -52,12 +55,16 @@ async def demo(duration_seconds: float | None, eviction_hard: str | None) -> Non
 
 
 def _apart(folder: str) -> list[str]:
-    """Flags with which the daemon gets in nobody's way: this machine may have a kubelet already."""
+    """Flags with which the daemon gets in nobody's way: this machine may have a kubelet already, and other users.
+
+    Its API serves the log files of whoever started the demo: to those alone who have the embedded cluster's token.
+    """
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((_HOST, 0))
         port = probe.getsockname()[1]
-    serving = ["--address", "127.0.0.1", "--port", str(port), "--read-only-port", "0", "--healthz-port", "0"]
-    return [*serving, "--cert-dir", str(Path(folder, "pki"))]
+    serving = ["--address", _HOST, "--port", str(port), "--read-only-port", "0", "--healthz-port", "0"]
+    callers = ["--anonymous-auth=false", "--authentication-token-webhook", "--authorization-mode=Webhook"]
+    return [*serving, *callers, "--cert-dir", str(Path(folder, "pki"))]
 
 
 async def _watch(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
+import ipaddress
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +15,7 @@ from aiohttp import web
 from agent.minicluster import errors
 from agent.minicluster.discovery import documents
 from agent.minicluster.errors import ApiError
+from agent.minicluster.kinds.csr import ADMIN
 from agent.minicluster.kinds.pod import PODS, bound
 from agent.minicluster.kinds.review import TOKEN_REVIEWS, token_status
 from agent.minicluster.objects import check_type
@@ -21,6 +25,7 @@ from agent.minicluster.views import View, negotiate, shown, shown_list
 from agent.minicluster.watching import Watch, in_namespace
 
 if TYPE_CHECKING:
+    from asyncio import BaseProtocol
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 3 * 1024 * 1024
 _HEALTH_PATHS = {"/healthz", "/livez", "/readyz"}
 _BODY_TYPES = {"application/json", "application/octet-stream", ""}
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z.-]+)(:[0-9]+)?")
 
 
 class ApiServer:
@@ -41,13 +47,18 @@ class ApiServer:
         registry: Registry,
         resources: tuple[Resource, ...],
         now: Callable[[], datetime],
+        host: str,
+        token: str,
         usernames: Mapping[str, str],
     ) -> None:
         self._registry = registry
         self._resources = ResourceTable(resources)
         self._now = now
-        self._usernames = dict(usernames)
+        self._host = host
+        self._token = token.encode()
+        self._usernames = {token: str(ADMIN["username"]), **usernames}
         self._documents = documents(resources)
+        self.on_authenticated: Callable[[BaseProtocol], None] = lambda _: None
 
     def application(self) -> web.Application:
         """The aiohttp application that answers all paths."""
@@ -64,8 +75,10 @@ class ApiServer:
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         path = request.path.rstrip("/")
+        self._check_origin(request)
         if path in _HEALTH_PATHS or path.startswith(("/livez/", "/readyz/")):
             return web.Response(text="ok")
+        self._authenticate(request)
         if path in self._documents:
             return _json(self._documents[path])
         parts = path.split("/")
@@ -76,6 +89,18 @@ class ApiServer:
             raise errors.no_such_path()
         check_timeout(request.query)
         return await self._verb(request, self._resources.target(path))
+
+    def _check_origin(self, request: web.Request) -> None:
+        """Refuse web pages: those of other sites, and those that had their own name resolve to this address."""
+        if "Origin" in request.headers or not _is_ours(request.headers.getall("Host", []), self._host):
+            raise ApiError(403, "Forbidden", "forbidden: web pages cannot use this cluster", {})
+
+    def _authenticate(self, request: web.Request) -> None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(errors="replace"), self._token):
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        if request.protocol is not None:
+            self.on_authenticated(request.protocol)
 
     async def _verb(self, request: web.Request, target: Target) -> web.StreamResponse:
         view = negotiate(request.headers.get("Accept", ""), request.query.get("includeObject", ""))
@@ -190,6 +215,21 @@ class ApiServer:
 
     def _shown(self, resource: Resource, obj: Object, view: View, status: int = 200) -> web.Response:
         return _json(shown(resource, obj, view, self._now()), status)
+
+
+def _is_ours(hosts: Sequence[str], own: str) -> bool:
+    """Whether a request was sent to an address, to localhost or to the name we listen at; others may lead anywhere."""
+    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    if match is None:
+        return False
+    name = match[1].strip("[]").lower()
+    if name in {"localhost", own.lower()}:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _verb_of(method: str, target: Target) -> str:

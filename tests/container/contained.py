@@ -1,8 +1,12 @@
 """fake-kubelet in a container that may do nothing."""
 
 import hashlib
+import sys
 import time
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from agent.core.x509 import read_certificates
 from tests.cluster.command import CommandFailed, run
@@ -12,7 +16,21 @@ from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
 from tests.container.engine import Engine
 
-MEMORY_BYTES = 128 << 20
+_STATEFULSET = next(yaml.safe_load_all((Path(__file__).parents[2] / "config/kind/statefulset.yaml").read_text()))
+_LIMITS_IN_KIND = _STATEFULSET["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+MEMORY_BYTES = int(_LIMITS_IN_KIND["memory"].removesuffix("Mi")) << 20
+_CONNECT = """
+import socket, sys, time
+host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+held = []
+for _ in range(count):
+    try:
+        held.append(socket.create_connection((host, port), timeout=10))
+    except OSError:  # refused: that is an answer, too
+        pass
+time.sleep(2)
+print(len(held))
+"""
 _STRICT = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
 _LIMITS = (f"--memory={MEMORY_BYTES}", "--cpus=0.5", "--pids-limit=50")
 
@@ -50,6 +68,22 @@ class Contained:
         except CommandFailed:
             return False
         return True
+
+    def connect(self, count: int) -> int:
+        """Open so many connections to the kubelet's API, say nothing, and leave; how many it accepted."""
+        words = [f"--net={self._island.path}", "--", sys.executable, "-c", _CONNECT, ADDRESS, "10250", str(count)]
+        return int(run(["nsenter", *words], timeout=120))
+
+    def starts(self) -> tuple[bool, int]:
+        """Whether it runs, and how often its process was started anew."""
+        told = self._engine.podman("inspect", self.name, "--format", "{{.State.Running}} {{.RestartCount}}").split()
+        return told[0] == "true", int(told[1])
+
+    def peak_bytes(self) -> int:
+        """The most memory that it has had so far."""
+        group = self._engine.podman("inspect", self.name, "--format", "{{.State.CgroupPath}}")
+        files = (f"memory{group}/memory.max_usage_in_bytes", f"{group.lstrip('/')}/memory.peak")
+        return next(int(path.read_text()) for file in files if (path := Path("/sys/fs/cgroup", file)).exists())
 
     def stop(self) -> tuple[int, float]:
         """Its exit code after SIGTERM, and after how many seconds."""

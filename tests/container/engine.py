@@ -72,10 +72,11 @@ class Engine:
             return False
         return True
 
-    def build(self, context: Path, image: str) -> None:
+    def build(self, context: Path, image: str, **arguments: str) -> None:
         """Build the Dockerfile of a folder, on base images that are there already; an older image of that name goes."""
         older = self.podman("images", "--quiet", "--no-trunc", image)
         options = ["--quiet", "--layers", "--format=docker", "--pull=never", "--network=host"]
+        options += [f"--build-arg={name}={value}" for name, value in arguments.items()]
         if Path(_AUTHORITIES).is_dir():
             options.append(f"--volume={_AUTHORITIES}:{_AUTHORITIES}:ro")
         run(["buildah", "build", *options, "--tag", image, str(context)], env=self.environment, timeout=300)

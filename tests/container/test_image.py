@@ -4,10 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
+from tests.cluster.command import CommandFailed
 from tests.cluster.island import ADDRESS
 from tests.cluster.waiting import eventually
 from tests.container.contained import MEMORY_BYTES
-from tests.container.image import BASE
+from tests.container.image import BASE, IMAGE, ROOT
 
 MOST_BYTES_ABOVE_BASE = 90_000_000
 
@@ -29,6 +32,15 @@ def test_the_image_says_how_to_run_it_and_what_it_is(engine, image):
     labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()}
     assert labels["title"] == "fake-kubelet"
     assert labels["licenses"] == "Apache-2.0"
+
+
+def test_its_base_can_be_named_by_digest(engine, image):
+    """No label is looked at: buildah 1.28 takes them from its cache, whatever the arguments."""
+    digest, pinned = engine.podman("image", "inspect", BASE, "--format", "{{.Digest}}"), f"{IMAGE}-pinned"
+    engine.build(ROOT, pinned, DIGEST=digest)
+    engine.podman("rmi", pinned)
+    with pytest.raises(CommandFailed, match="image not known"):
+        engine.build(ROOT, pinned, DIGEST=f"sha256:{'0' * 64}")
 
 
 def test_it_joins_with_a_token_and_is_ready_and_healthy_and_tells_of_the_host(start):
@@ -58,6 +70,16 @@ def test_sigterm_ends_it_with_0_and_started_again_it_is_the_same_node(start, fig
     eventually(lambda: container.log_text().count("Started kubelet") == 2)
     eventually(container.is_healthy)
     assert container.wait_until_ready()["metadata"]["uid"] == uid
+
+
+def test_callers_that_connect_and_say_nothing_do_not_end_it(start, figure):
+    """Under the memory limit of config/kind."""
+    container = start()
+    container.wait_until_ready()
+    assert container.connect(2500) > 0
+    figure("memory of a container with 2,500 silent callers", f"{container.peak_bytes() / (1 << 20):.0f} MiB at most")
+    assert container.starts() == (True, 0)
+    eventually(container.is_healthy, within=60)
 
 
 def test_a_container_that_still_looks_for_its_cluster_ends_at_once(start):

@@ -11,6 +11,8 @@ from typing import Any
 
 import aiohttp
 
+from agent.minicluster import MiniCluster
+
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PODS = "/api/v1/namespaces/default/pods"
@@ -111,6 +113,11 @@ class Api:
         params = {"watch": "true", "timeoutSeconds": "30"} | query
         async with self._session.get(self._base_url + path, params=params, headers={"Accept": accept}) as response:
             yield Watch(response)
+
+
+def bearer(cluster: MiniCluster) -> dict[str, str]:
+    """Headers by which the embedded cluster knows whom to serve."""
+    return {"Authorization": f"Bearer {cluster.token}"}
 
 
 class Watch:

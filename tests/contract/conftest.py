@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from agent.minicluster import MiniCluster
-from tests.contract.client import Api
+from tests.contract.client import Api, bearer
 
 SERVERS = ("mini", "real")
 
@@ -44,7 +44,7 @@ def connected(server: str, request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 async def mini_api() -> AsyncIterator[Api]:
     """An embedded cluster of the test's own."""
-    async with MiniCluster() as cluster, aiohttp.ClientSession() as session:
+    async with MiniCluster() as cluster, aiohttp.ClientSession(headers=bearer(cluster)) as session:
         yield Api(session, cluster.url)
 
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from agent.minicluster import MiniCluster
-from tests.contract.client import CSINODES, EVENTS, LEASES, NODES, PODS, Api, condition, eventually
+from tests.contract.client import CSINODES, EVENTS, LEASES, NODES, PODS, Api, bearer, condition, eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -163,7 +163,7 @@ async def hasty(server: str, api: Api) -> AsyncIterator[Api]:
         yield api
         return
     hurry = {"node_monitor_period_seconds": 0.1, "node_monitor_grace_period_seconds": 1.0}
-    async with MiniCluster(**hurry) as cluster, aiohttp.ClientSession() as session:
+    async with MiniCluster(**hurry) as cluster, aiohttp.ClientSession(headers=bearer(cluster)) as session:
         yield Api(session, cluster.url)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent.demo.certificate import make_tls
 from agent.minicluster import MiniCluster
 from tests.cluster import build
 from tests.contract.client import condition
@@ -55,9 +56,10 @@ def runner(binary: str, kubeconfig: Path, home: Path) -> Kubectl:
 
 @pytest.fixture
 async def mini_kubectl(tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
-    async with MiniCluster() as cluster:
+    tls, authority = await make_tls("127.0.0.1")
+    async with MiniCluster(ssl_context=tls) as cluster:
         kubeconfig = tmp_path / "kubeconfig"
-        cluster.write_kubeconfig(kubeconfig)
+        cluster.write_kubeconfig(kubeconfig, certificate_authority=authority)
         yield stock_kubectl(), kubeconfig
 
 

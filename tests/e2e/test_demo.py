@@ -1,12 +1,15 @@
 """The demo as a user runs it, without a terminal."""
 
+import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cluster.hostile import HostileDirectory
@@ -101,6 +104,38 @@ def test_stock_kubectl_works_against_it(demo, binaries):
     assert "KubeletReady" in kubectl("describe", "node")
     assert "kube-node-lease" in kubectl("get", "lease", "-A")
     assert "Starting kubelet." in kubectl("get", "events")
+
+
+def test_other_users_of_the_machine_are_told_nothing(demo):
+    """Not by the node, which serves the log files of whoever started it, and not by the cluster."""
+    process, output = demo
+    eventually(lambda: "event Normal NodeReady" in output.read_text(), within=30)
+    config = json.loads(Path(re.search(r"--kubeconfig (\S+)", output.read_text())[1]).read_text())
+    cluster, token = config["clusters"][0]["cluster"]["server"], config["users"][0]["user"]["token"]
+    (daemon,) = children(process.pid)
+    words = Path(f"/proc/{daemon}/cmdline").read_text().split("\0")
+    node = f"https://127.0.0.1:{words[words.index('--port') + 1]}"
+    of_node = [f"{node}/{path}" for path in ("logs/", "pods", "metrics", "configz", "stats/summary", "healthz")]
+    of_cluster = [f"{cluster}/{path}" for path in ("api/v1/nodes", "version", "apis/certificates.k8s.io/v1")]
+    eventually(lambda: answered(of_node[0]), within=60)  # the node makes its certificate while it becomes ready
+    for url in (*of_node, *of_cluster):
+        assert (url, answered(url)) == (url, 401)
+        assert (url, answered(url, "another")) == (url, 401)
+    assert {answered(url, token) for url in (of_node[0], of_node[1], *of_cluster)} == {200}
+
+
+def test_its_files_are_private(demo):
+    _, output = demo
+    eventually(lambda: "event Normal NodeReady" in output.read_text(), within=30)
+    kubeconfig = Path(re.search(r"--kubeconfig (\S+)", output.read_text())[1])
+    assert stat.S_IMODE(kubeconfig.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+
+
+def answered(url, token=None):
+    """The status of an answer to a caller on this machine."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return httpx.get(url, headers=headers, verify=False, timeout=30).status_code  # noqa: S501
 
 
 def children(pid):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from agent.demo.certificate import make_tls
 from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import apart
 from tests.cluster.ports import free_ports
@@ -98,14 +99,15 @@ class Embedded:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
 
     async def _run(self):
-        async with MiniCluster(node_monitor_grace_period_seconds=20) as cluster:
-            cluster.write_kubeconfig(self._kubeconfig)
+        tls, authority = await make_tls("127.0.0.1")
+        async with MiniCluster(ssl_context=tls, node_monitor_grace_period_seconds=20) as cluster:
+            cluster.write_kubeconfig(self._kubeconfig, certificate_authority=authority)
             self._ready.set()
             await self._stop.wait()
 
     def __enter__(self):
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self._kubeconfig
 
     def __exit__(self, *_):

@@ -2,26 +2,24 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
+from tests.join.account import OPTIONAL_ROLES, RBAC, USER, applied, pod_token
 from tests.join.machine import Machine
 from tests.server.identities import accounts
 
-RBAC = Path(__file__).parents[2] / "config" / "rbac" / "rbac.yaml"
 DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
-USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
-DEREGISTER, DELEGATOR = "fake-kubelet-deregister", "fake-kubelet-auth-delegator"
+NODE, (DEREGISTER, STATIC_PODS, DELEGATOR) = "fake-kubelet", OPTIONAL_ROLES
 
 
-def granted(*, deregister):
-    """Each right as (API group, resource, namespace, verb)."""
+def granted(role):
+    """Each right of a role as (API group, resource, namespace, verb)."""
     roles = [document for document in DOCUMENTS if document["kind"] in {"ClusterRole", "Role"}]
-    return rights(role for role in roles if (role["metadata"]["name"] == DEREGISTER) == deregister)
+    return rights(document for document in roles if document["metadata"]["name"] == role)
 
 
 def rights(roles):
@@ -48,20 +46,19 @@ def used(machine):
 
 @pytest.fixture
 def machine(control_plane, node_name, tmp_path):
-    control_plane.kubectl("create", "namespace", "fake-kubelet", check=False)
-    control_plane.kubectl("apply", "-f", str(RBAC))
-    made = Machine(control_plane, node_name, tmp_path)
-    words = ("create", "token", "fake-kubelet", "--namespace=fake-kubelet")
-    token = made.folder / "token"
-    token.write_text(control_plane.kubectl(*words))
-    config = yaml.safe_load(control_plane.bootstrap_kubeconfig.read_text())
-    config["users"][0]["user"] = {"tokenFile": "token"}
-    made.kubeconfig.write_text(yaml.safe_dump(config))
-    yield made
-    for process in made.processes:
-        process.stop()
-    control_plane.kubectl("delete", "-f", str(RBAC), "--wait=false")
-    control_plane.kubectl("delete", "clusterrolebinding", DEREGISTER, DELEGATOR, "--ignore-not-found")
+    """A pod of the account, as far as the API server can see; the node has its name."""
+    with applied(control_plane):
+        made = Machine(control_plane, node_name, tmp_path)
+        token = made.folder / "token"
+        token.write_text(pod_token(control_plane, node_name))
+        config = yaml.safe_load(control_plane.bootstrap_kubeconfig.read_text())
+        config["users"][0]["user"] = {"tokenFile": "token"}
+        made.kubeconfig.write_text(yaml.safe_dump(config))
+        yield made
+        for process in made.processes:
+            process.stop()
+        control_plane.kubectl("delete", "pod", node_name, "--namespace=fake-kubelet", "--force")
+        control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
 
 
 def start(machine, *flags):
@@ -78,6 +75,13 @@ def bind(machine, name, role):
     """As rbac.yaml says."""
     account = "--serviceaccount=fake-kubelet:fake-kubelet"
     machine.plane.kubectl("create", "clusterrolebinding", name, f"--clusterrole={role}", account)
+
+
+def allow_static_pods(machine):
+    """As rbac.yaml says."""
+    account = "--serviceaccount=fake-kubelet:fake-kubelet"
+    words = ("create", "rolebinding", STATIC_PODS, "--namespace=default", f"--clusterrole={STATIC_PODS}")
+    machine.plane.kubectl(*words, account)
 
 
 def repeat_an_event(machine):
@@ -116,9 +120,10 @@ def leave_a_csinode(machine):
 
 def test_every_rule_is_needed_and_none_is_missing(machine):
     leave_a_csinode(machine)
+    allow_static_pods(machine)
     start(machine, "--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
     machine.wait_until_ready()
-    wanted = granted(deregister=False)
+    wanted = granted(NODE) | granted(STATIC_PODS)
     repeat_an_event(machine)
     bind_and_delete_a_pod(machine)
     eventually(lambda: wanted <= used(machine), within=25, every=0.5)
@@ -134,7 +139,7 @@ def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
     eventually(lambda: machine.plane.get("lease", machine.name, "kube-node-lease"), within=15)
     assert process.stop() == 0
     deletions = {(group, resource, "", verb) for group, resource, _, verb in used(machine) if verb == "delete"}
-    assert deletions == granted(deregister=True)
+    assert deletions == granted(DEREGISTER)
     assert machine.refusals() == []
 
 

@@ -21,6 +21,7 @@ from agent.minicluster.kinds.namespace import NAMESPACES
 from agent.minicluster.kinds.node import NODES
 from agent.minicluster.registry import Registry
 from agent.minicluster.store import HistoryExpiredError, Store, StoreClosedError
+from tests.contract.client import bearer
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -160,8 +161,8 @@ async def test_a_closed_store_keeps_no_one_waiting() -> None:
 
 @pytest.mark.anyio
 async def test_the_cluster_ends_at_once_in_spite_of_open_watches() -> None:
-    async with aiohttp.ClientSession() as session:
-        cluster = MiniCluster()
+    cluster = MiniCluster()
+    async with aiohttp.ClientSession(headers=bearer(cluster)) as session:
         async with cluster:
             responses = [await session.get(f"{cluster.url}/api/v1/nodes?watch=true") for _ in range(20)]
             ending_since = asyncio.get_running_loop().time()
@@ -185,21 +186,24 @@ async def test_the_kubeconfig_is_private_and_points_here(tmp_path: Path) -> None
         cluster.write_kubeconfig(path)
         config = json.loads(path.read_text())
         assert config["clusters"][0]["cluster"] == {"server": cluster.url}
+        assert config["users"][0]["user"] == {"token": cluster.token}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.anyio
 async def test_known_tokens_have_a_name() -> None:
-    async with MiniCluster(tokens={"secret": "alice"}) as cluster, aiohttp.ClientSession() as session:
-        url = f"{cluster.url}/apis/authentication.k8s.io/v1/tokenreviews"
-        async with session.post(url, json={"spec": {"token": "secret"}}) as response:
-            status = (await response.json())["status"]
-    assert (status["authenticated"], status["user"]["username"]) == (True, "alice")
+    cluster = MiniCluster(tokens={"secret": "alice"})
+    async with cluster, aiohttp.ClientSession(headers=bearer(cluster)) as session:
+        url, names = f"{cluster.url}/apis/authentication.k8s.io/v1/tokenreviews", []
+        for token in ("secret", cluster.token, "other"):
+            async with session.post(url, json={"spec": {"token": token}}) as response:
+                names.append((await response.json())["status"]["user"].get("username"))
+    assert names == ["alice", "kubernetes-admin", None]
 
 
 @pytest.mark.anyio
 async def test_a_deleted_namespace_takes_its_content_along() -> None:
-    async with MiniCluster() as cluster, aiohttp.ClientSession(cluster.url) as session:
+    async with MiniCluster() as cluster, aiohttp.ClientSession(cluster.url, headers=bearer(cluster)) as session:
         await session.post("/api/v1/namespaces", json={"metadata": {"name": "short"}})
         leases = "/apis/coordination.k8s.io/v1/namespaces/short/leases"
         await session.post(leases, json={"metadata": {"name": "l"}, "spec": {}})
