@@ -47,15 +47,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 # What the image is built from, by hash: the newest versions that pyproject.toml allows, for every platform and Python.
-COMPILE = $(VENV)/lock/bin/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
+COMPILE = $(BIN)/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--upgrade --custom-compile-command 'make lock'
-lock: $(VENV)/.run
-	@$(PYTHON) -m venv $(VENV)/lock
-	@$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv
+lock: $(VENV)/.dev
 	@$(COMPILE) pyproject.toml --output-file requirements.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(COMPILE) - --output-file requirements-build.lock
-	@rm -rf $(VENV)/lock
 
 bench: bench-side_by_side
 
