@@ -11,7 +11,7 @@ from agent.adapters.kube import KubeSelection
 from agent.adapters.lane import Lane
 from agent.adapters.shapes import Stored, Word, misfit
 from agent.core.model import Object
-from agent.ports import NotSigned, StartError, Unavailable
+from agent.ports import NotSigned, StartError, Unusable
 
 _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
@@ -81,5 +81,5 @@ class Desk:
 def _fitting(answer: Object) -> Object:
     fault = misfit(answer, SigningShape)
     if fault is not None:
-        raise Unavailable(f"the answer about a certificate signing request makes no sense: {fault}")
+        raise Unusable(f"the answer about a certificate signing request makes no sense: {fault}")
     return answer
