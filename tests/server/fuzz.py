@@ -18,7 +18,11 @@ _PATIENCE_SECONDS = 1.0  # for what a server goes on to wait for the rest of
 _MOST_ON_A_CONNECTION = 20
 _MOST_BODY_BYTES = 64 * 1024
 # What ends with a clear no where a container is wanted: a kubelet says 500 too, when its runtime has no such container.
-_DELIBERATE = re.compile(rb"no containers run on this node|container not found \(")
+# And what Go's net/http says to framing that it does not know.
+_DELIBERATE = re.compile(
+    rb"no containers run on this node|container not found \(|"
+    rb"^505 HTTP Version Not Supported|^Unsupported transfer encoding"
+)
 
 _KNOWN_METHODS = ("GET", "GET", "GET", "GET", "POST", "POST", "PUT", "HEAD", "DELETE", "OPTIONS")
 _METHODS = (*_KNOWN_METHODS, "PATCH", "TRACE", "CONNECT", "FROB", "get", "")
@@ -336,8 +340,8 @@ class _Connection:
 
     def _note(self, status: str, request: bytes, body: bytes) -> None:
         self._findings.statuses[status] += 1
-        if status.startswith("5") and _DELIBERATE.search(body):
-            self._findings.deliberate[f"{status} {request.split(b'/')[1].decode(errors='replace')}"] += 1
+        if status.startswith("5") and (meant := _DELIBERATE.search(body)):
+            self._findings.deliberate[f"{status} {meant[0].decode()}"] += 1
         elif status.startswith("5"):
             self._findings.failures.append((self._door.name, request[:2000], body[:500]))
 

@@ -108,6 +108,7 @@ def _pod(node_name: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.timeout(300 + _COUNT // 10)
 async def test_no_request_is_a_failure_and_none_delays_a_renewal(
     control_plane: ControlPlane, node: Node, capsys: pytest.CaptureFixture[str]
 ) -> None:
