@@ -136,8 +136,6 @@ def parsed(text: str) -> Any:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigException(where + _NAMED.sub(r"\1", error.problem or "no YAML")) from None
-    except RecursionError:
-        raise ConfigException("no YAML: the recursion is too deep") from None
     except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:  # a tag that its value does not fit
         raise ConfigException(f"no YAML: {type(error).__name__}") from None
 

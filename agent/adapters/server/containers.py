@@ -1,7 +1,6 @@
 """Endpoints about containers, of which none runs here: what is asked is checked as by a kubelet, then said so."""
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -12,13 +11,13 @@ from agent.core.access import is_websocket
 from agent.core.gonumber import parse_int, parse_uint
 from agent.core.model import Object
 from agent.core.story import LogOptions, NoLog, container_log
+from agent.core.times import parse_time
 from agent.klog import quoted
 from agent.ports import Clock
 
 _NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 _STREAMS = ("input", "output", "error")
 _LONGEST_SECONDS = 50 * 365 * 86400  # before any container
-_RFC3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 _PLURALS = ("containers", "initContainers", "ephemeralContainers")
 
 Parameters = Mapping[str, str]
@@ -136,12 +135,10 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
 
 
 def _time(text: str) -> datetime:
-    """An instant as RFC 3339 writes it, and no other form of ISO 8601; nothing, or `null`, is the beginning of time."""
+    """An instant as RFC 3339 writes it; nothing, or `null`, is the beginning of time."""
     if text in {"", "null"}:
         return datetime.min.replace(tzinfo=UTC)
-    if not _RFC3339.fullmatch(text):
-        raise ValueError(f"{quoted(text)} is no time")
-    return datetime.fromisoformat(text)
+    return parse_time(text)
 
 
 def _is_set(asked: Mapping[str, str], name: str) -> bool:

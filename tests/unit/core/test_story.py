@@ -28,7 +28,7 @@ def test_a_container_tells_its_life_and_that_nothing_was_executed():
     assert last == "fake-kubelet: container c ended with exit code 3 (Error)"
 
 
-@pytest.mark.parametrize("state", [{"running": {}}, {"running": {"startedAt": "2026-01-01t10:00:00z"}}])
+@pytest.mark.parametrize("state", [{"running": {}}, {"running": {"startedAt": "2026-01-01T12:00:00+02:00"}}])
 def test_a_container_runs_whenever_its_status_says_so(state):
     assert container_log(pod(state), "c", LogOptions(timestamps=True)).count(b"\n") == 1
 

@@ -15,7 +15,7 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import making_room, victims
 from agent.core.pods.resources import Claim, claim
 from agent.core.pods.shutdown import groups, parting
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.stats import pod_info, pod_stats
 from agent.core.pods.status import Setting
 from agent.core.shutdown import GracePeriod
 from tests.fakes import merged
@@ -144,7 +144,7 @@ def test_every_pod_can_be_judged_ended_and_told_about(the_pod):
     stop(the_pod, making_room(the_pod, NOW))
     victims([the_pod], {"pods": 1})
     removal_events(the_pod)
-    list(pod_stats([the_pod], NOW))
+    list(pod_stats([pod_info(the_pod)], NOW))
     for group in groups([the_pod], [GracePeriod(0, 30)]):
         stop(the_pod, parting(the_pod, group.seconds, NOW))
 
