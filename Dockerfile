@@ -28,12 +28,10 @@ RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --whe
 FROM ${PYTHON}${DIGEST:+@${DIGEST}}
 COPY --from=build /opt/fake-kubelet /opt/fake-kubelet
 # The only place that is written to: credentials after `join`, certificates, and the file system that the Node tells of.
-# Keys that a library wants to read from a file are in /dev/shm for a moment: memory, writable below a read-only root too.
 RUN install --directory --owner=65532 --group=65532 --mode=0700 /var/lib/kubelet
 VOLUME /var/lib/kubelet
 ENV PATH=/opt/fake-kubelet/bin:$PATH \
-    HOME=/var/lib/kubelet \
-    TMPDIR=/dev/shm
+    HOME=/var/lib/kubelet
 USER 65532:65532
 EXPOSE 10250
 STOPSIGNAL SIGTERM
