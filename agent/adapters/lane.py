@@ -321,15 +321,16 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The body line by line; a line is as limited as a body is elsewhere."""
+    """The body line by line; a line has one object, and is as limited as an answer with one."""
     rest = bytearray()
     async for part in response.content.iter_any():
         *ends, tail = part.split(b"\n")
         for end in ends:
-            line = bytes(rest + end)
+            rest += end
+            line = bytes(rest)
             rest.clear()
             if line.strip():
                 yield line
         rest += tail
-        if len(rest) > MOST_PAGE_BYTES:
-            raise TooLarge(f"a line of the watch is larger than {MOST_PAGE_BYTES} bytes")
+        if len(rest) > MOST_BYTES:
+            raise TooLarge(f"a line of the watch is larger than {MOST_BYTES} bytes")
