@@ -35,7 +35,7 @@ from agent.core.pods.preemption import is_preemptable, making_room, unmet, victi
 from agent.core.pods.resources import claim
 from agent.core.pods.shutdown import groups, parting
 from agent.core.pods.static import shown_hash
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.stats import pod_info, pod_stats
 from agent.core.pods.status import Setting
 from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
@@ -258,7 +258,7 @@ class Door:
                 made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
                 self._correlator.correlate(made, 5.0)
         removal_events(pod)
-        _sent(list(pod_stats([pod], START)))
+        _sent(list(pod_stats([pod_info(pod)], START)))
 
     def _turned(self, pod: Object, node: Object, now: Any, order: Order | None) -> Object:
         book = AddressBook()

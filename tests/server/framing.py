@@ -124,7 +124,6 @@ CASES = {f"{group}: {name}": Case(*case) for group, cases in _GROUPS.items() for
 _UNREADABLE = "the parser does not read it: refused, where Go is lenient"
 STRICTER = {
     "line: HTTP/1.2": "the parser knows no version between 1.1 and 2.0",
-    "line: HTTP/3.0": "the parser knows no such version: 400, where Go says 505",
     "encoding: a length first": "RFC 9112 6.3 calls it an attempt at smuggling: refused, where Go ignores the length",
     "encoding: a length after": "as above",
     "length: twice the same": "RFC 9110 8.6 lets a server refuse it",
@@ -132,6 +131,11 @@ STRICTER = {
     "field: folded encoding": _UNREADABLE,
     "field: bare line feeds": _UNREADABLE,
     "field: a bare line feed": _UNREADABLE,
+    **{
+        name: "a 5xx is for faults of ours, and Go has 501 or 505"
+        for name, case in CASES.items()
+        if case.refusal >= 500
+    },
 }
 """Cases that ours answers with 400, and why."""
 

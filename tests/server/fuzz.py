@@ -18,11 +18,7 @@ _PATIENCE_SECONDS = 1.0  # for what a server goes on to wait for the rest of
 _MOST_ON_A_CONNECTION = 20
 _MOST_BODY_BYTES = 64 * 1024
 # What ends with a clear no where a container is wanted: a kubelet says 500 too, when its runtime has no such container.
-# And what Go's net/http says to framing that it does not know.
-_DELIBERATE = re.compile(
-    rb"no containers run on this node|container not found \(|"
-    rb"^505 HTTP Version Not Supported|^Unsupported transfer encoding"
-)
+_DELIBERATE = re.compile(rb"no containers run on this node|container not found \(")
 
 _KNOWN_METHODS = ("GET", "GET", "GET", "GET", "POST", "POST", "PUT", "HEAD", "DELETE", "OPTIONS")
 _METHODS = (*_KNOWN_METHODS, "PATCH", "TRACE", "CONNECT", "FROB", "get", "")

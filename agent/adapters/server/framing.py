@@ -26,8 +26,9 @@ class Fault(NamedTuple):
 
 _BAD_REQUEST = Fault(400, "400 Bad Request")
 _BAD_HOST = Fault(400, "400 Bad Request: malformed Host header")
-_BAD_VERSION = Fault(505, "505 HTTP Version Not Supported: unsupported protocol version")
-_BAD_ENCODING = Fault(501, "Unsupported transfer encoding")
+# Go has 505 and 501 for these two. A 5xx is for faults of ours: whoever counts them must not be misled by a stranger.
+_BAD_VERSION = Fault(400, "400 Bad Request: unsupported protocol version")
+_BAD_ENCODING = Fault(400, "400 Bad Request: unsupported transfer encoding")
 _BAD_EXPECTATION = Fault(417, "")
 
 
