@@ -16,27 +16,24 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
+from tests.join.account import NAMESPACE, USER, applied, pod_token
 from tests.join.connect_proxy import ConnectProxy
-from tests.join.test_rbac import RBAC
 
-ACCOUNT = ("fake-kubelet", "--namespace=fake-kubelet")
-USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @pytest.fixture
 def member(machine):
-    """A machine whose service account has the rights of config/rbac."""
-    machine.plane.kubectl("create", "namespace", "fake-kubelet", check=False)
-    machine.plane.kubectl("apply", "-f", str(RBAC))
-    yield machine
-    for process in machine.processes:
-        process.stop()
-    machine.plane.kubectl("delete", "-f", str(RBAC), "--wait=false")
+    """A machine whose service account has the rights of config/rbac, by the token of a pod of the node's name."""
+    with applied(machine.plane):
+        yield machine
+        for process in machine.processes:
+            process.stop()
+        machine.plane.kubectl("delete", "pod", machine.name, f"--namespace={NAMESPACE}", "--force")
 
 
 def token(machine):
-    return machine.plane.kubectl("create", "token", *ACCOUNT).strip()
+    return pod_token(machine.plane, machine.name)
 
 
 def write_kubeconfig(machine, user, **cluster):
