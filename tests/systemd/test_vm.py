@@ -109,7 +109,7 @@ def test_a_limit_of_the_unit_is_the_capacity_of_the_node_where_that_is_asked_for
     whole = memory()
     with vm.drop_in("MemoryMax=512M", "Environment=KUBELET_EXTRA_ARGS=--capacity-from=cgroup"):
         vm.systemctl("restart")
-        eventually(lambda: memory() == f"{512 * 1024}Ki", within=240)
+        eventually(lambda: memory() == "512Mi", within=240)
     vm.systemctl("restart")
     eventually(lambda: memory() == whole, within=240)
 
