@@ -89,7 +89,7 @@ def _become(uid: int, gid: int) -> None:
     os.environ["HOME"] = "/"
     os.chdir("/")
     os.umask(0o077)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))  # not address space: threads reserve much
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
