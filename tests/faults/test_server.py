@@ -41,6 +41,7 @@ def test_a_stop_in_the_middle_of_an_outage_takes_no_longer_than_its_deadline(joi
 
 def test_a_second_signal_ends_it_at_once(join, proxy):
     member = join("--deregister")
+    eventually(member.lease)  # which may come after the Node
     proxy.set(silent=True)
     for _ in range(2):
         os.kill(member.process.pid, signal.SIGTERM)
@@ -52,6 +53,7 @@ def test_a_second_signal_ends_it_at_once(join, proxy):
 
 def test_deregistering_says_what_a_node_may_not_do(join):
     member = join("--deregister")
+    eventually(member.lease)  # which may come after the Node
     assert member.process.stop() == 0
     log = member.process.log_text()
     assert '"Unable to deregister" err="nodes' in log
@@ -62,6 +64,7 @@ def test_deregistering_says_what_a_node_may_not_do(join):
 
 def test_deregistering_removes_node_and_lease_where_that_is_allowed(join, plane, tmp_path):
     member = join("--deregister", kubeconfig=plane.admin_kubeconfig)
+    eventually(member.lease)
     assert member.process.stop() == 0
     assert f'"Deregistered" node="{member.name}"' in member.process.log_text()
     assert f'"Deregistered" lease="{member.name}"' in member.process.log_text()
