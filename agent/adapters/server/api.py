@@ -1,13 +1,13 @@
 """The kubelet's API: one request at a time, in the order in which a kubelet decides."""
 
 import logging
-import re
 from urllib.parse import quote_from_bytes
 
 from aiohttp import hdrs, web
 
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint
+from agent.adapters.server.framing import NO_ESCAPE
 from agent.adapters.server.gate import Caller, Denial, Gate
 from agent.adapters.server.limited_log import LimitedLog
 from agent.adapters.server.replies import fault, moved, not_found, plain
@@ -18,7 +18,6 @@ from agent.ports import Clock
 
 log = logging.getLogger(__name__)
 
-_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _ASCII = bytes(range(0x21, 0x7F))
 
 
@@ -41,7 +40,7 @@ class KubeletApi:
         """One request."""
         try:
             with self._tallies.counted(request.method, request.path, self._type):
-                is_escaped = not _NO_ESCAPE.search(request.rel_url.raw_path)
+                is_escaped = not NO_ESCAPE.search(request.rel_url.raw_path)
                 return await self._answered(request) if is_escaped else plain("400 Bad Request", status=400)
         except (web.RequestPayloadError, ConnectionError):  # the body makes no sense, or the client has left
             return plain("400 Bad Request", status=400)

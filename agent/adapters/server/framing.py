@@ -11,7 +11,7 @@ TALKS_TLS = b"\x16"  # the first byte of a ClientHello
 TALKS_HTTP = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")  # net/http: tlsRecordHeaderLooksLikeHTTP
 WRONG_PROTOCOL = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 _HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=\[\]_~]*")  # httpguts.ValidHostHeader
-_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _MOST_BYTES = 2**63 - 1
 _NO_TRAILERS = {"transfer-encoding", "trailer", "content-length"}
 _REQUEST_LINE = re.compile(rb"[^ \r\n]+ [^ \r\n]+ HTTP/")
@@ -52,7 +52,7 @@ def _faults(message: RawRequestMessage) -> Iterator[Fault]:
     headers, version = message.headers, message.version
     if version not in {HttpVersion10, HttpVersion11}:
         yield _BAD_VERSION
-    if _NO_ESCAPE.search(message.path.partition("?")[0]):
+    if NO_ESCAPE.search(message.path.partition("?")[0]):
         yield _BAD_REQUEST
     # net/http: transferReader.parseTransferEncoding, which does not look at it in HTTP/1.0
     if version == HttpVersion11 and headers.get(hdrs.TRANSFER_ENCODING, "chunked").lower() != "chunked":
