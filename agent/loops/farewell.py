@@ -25,8 +25,9 @@ class Farewell:
 
     async def say(self) -> None:
         """Remove what may be removed, and tell what may not."""
-        await self._remove("node", self._nodes)
+        # The Lease first: the cluster would collect it with the Node that owns it.
         await self._remove("lease", self._leases)
+        await self._remove("node", self._nodes)
 
     async def _remove(self, what: str, objects: Deletable) -> None:
         try:
