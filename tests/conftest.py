@@ -15,10 +15,14 @@ from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.lacking import lacking
+from tests.cluster.node_view import NodeView
+from tests.cluster.process import STARTED
 from tests.cluster.real_kubelet import RealKubelet
 
+_FIGURE = "figure"
 _NO_CONTROL_PLANE = "no control plane to test against: "
-_FIGURES: dict[str, str] = {}
+# What a test needs, however indirectly, by its fixtures: tests are chosen by these words.
+_MARKS = {"binaries": "real", "metrics_server": "real", "root": "root"}
 
 settings.register_profile("patient", settings(), deadline=None)  # a busy machine is no fault
 settings.load_profile("patient")
@@ -28,6 +32,13 @@ settings.load_profile("patient")
 def anyio_backend() -> str:
     """The event loop of all async tests."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def root() -> None:
+    """For tests that only root can run."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
 
 
 @pytest.fixture(scope="session")
@@ -69,11 +80,9 @@ def node_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start_kubelet(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    root: None, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., RealKubelet]]:
     """Starts real kubelets by node name, with RealKubelet's options, and stops them after the test."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     with ExitStack() as running:
 
         def start(node_name: str, **options: Any) -> RealKubelet:
@@ -87,10 +96,14 @@ def start_kubelet(
         yield start
 
 
-@pytest.fixture(scope="session")
-def figure() -> Callable[[str, str], None]:
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Notes a measured figure, to be printed at the end of the run."""
-    return _FIGURES.__setitem__
+
+    def note(name: str, value: str) -> None:
+        request.node.user_properties.append((_FIGURE, (name, value)))
+
+    return note
 
 
 @pytest.fixture
@@ -107,12 +120,41 @@ def start_agent(tmp_path: Path) -> Iterator[Callable[..., AgentProcess]]:
         yield start
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark each test with what it needs."""
+    for fixture, mark in _MARKS.items():
+        if fixture in getattr(item, "fixturenames", ()):
+            item.add_marker(mark)
+
+
+def pytest_runtest_setup() -> None:
+    """Forget the processes of earlier tests."""
+    STARTED[:] = [process for process in STARTED if process.running]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show with a failure what a person needs: what the processes said, and the node as the cluster has it."""
+    report = yield
+    if report.failed:
+        for process in STARTED:
+            report.sections.append((f"the end of {process.log}", process.log_tail()))
+        found = getattr(item, "funcargs", {})
+        plane = found.get("plane") or found.get("control_plane")
+        if plane and "node_name" in found:
+            report.sections.append((f"node {found['node_name']}", str(NodeView(plane, found["node_name"]))))
+    return report
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost wrapper, so that the line comes after pytest's own
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Say at the end what was measured, how much was not tested for lack of a control plane, and why."""
     yield
-    if _FIGURES:
-        terminalreporter.write_line(", ".join(f"{name}: {value}" for name, value in _FIGURES.items()))
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    told = [one for report in reports for one in getattr(report, "user_properties", ())]
+    figures = dict(value for name, value in told if name == _FIGURE)
+    if figures:
+        terminalreporter.write_line(", ".join(f"{name}: {value}" for name, value in figures.items()))
     reasons = [_why(report) for report in terminalreporter.getreports("skipped")]
     untested = [reason for reason in reasons if reason.startswith(_NO_CONTROL_PLANE)]
     if untested:

@@ -20,9 +20,9 @@ from agent.core import lease
 from agent.minicluster import MiniCluster
 from tests.bench.proc import footprint
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NOBODY
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.caller import NOBODY
 from tests.server.crowd import Crowd, peak, settled_kib
 
 _LEASE_SECONDS = 4

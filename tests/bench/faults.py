@@ -20,18 +20,19 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
-from tests.bench.api import requests_of
 from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import Refused
+from tests.cluster.audit import requests_of
 from tests.cluster.command import CommandFailed, run
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.process import StartFailed
+from tests.cluster.proxy import FaultProxy, through
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 from tests.faults.etcd import alarm
-from tests.faults.member import Admin, Member, Refused, through
-from tests.faults.proxy import FaultProxy
+from tests.faults.member import Member
 from tests.parity.scrape import Served
 
 _KINDS = ("kubelet", "fake-kubelet")
@@ -311,7 +312,7 @@ def subjects_of(
     cluster: ControlPlane, directory: Path, running: ExitStack, *, pairs: int, by_token: bool
 ) -> list[Subject]:
     """Pairs of both programs, started and Ready."""
-    admin, subjects = Admin(cluster), []
+    subjects = []
     for number, kind in product(range(pairs), _KINDS):
         name = f"{kind}-{'token' if by_token else 'certificate'}-{number}"
         folder = directory / name
@@ -320,7 +321,7 @@ def subjects_of(
         user = {"tokenFile": str(token)} if by_token else {}
         kubeconfig = through(proxy.port, cluster.node_kubeconfig(name), folder / "through-proxy", **user)
         process, port = _process(kind, name, cluster, folder, kubeconfig)
-        member = Member(admin, name, process if isinstance(process, AgentProcess) else process.process)
+        member = Member(cluster, name, process if isinstance(process, AgentProcess) else process.process)
         subjects.append(Subject(kind, process, member, proxy, cluster, port, token))
         if by_token:
             _grant(subjects[-1])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from tests.bench.api import Request, by_kind, lease_intervals
 from tests.bench.proc import Footprint, cpu_model
+from tests.cluster.audit import Request, by_kind, lease_intervals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,12 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-from tests.bench.api import Request, is_ready, lease_intervals, requests_of
 from tests.bench.proc import footprint
 from tests.bench.subjects import FakeKubelet
 from tests.cluster import build
+from tests.cluster.audit import Request, lease_intervals, requests_of
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.node_view import is_ready
 from tests.cluster.process import StartFailed
 
 _SETTLE_SECONDS = 60.0  # first reports and the first idle connections are over

@@ -3,6 +3,8 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 
 class CommandFailed(Exception):
@@ -13,24 +15,30 @@ class CommandFailed(Exception):
         self.code, self.said = code, said
 
 
-def run(
+def completed(
     argv: Sequence[str],
     *,
-    stdin: str | None = None,
+    stdin: str = "",
     env: Mapping[str, str] | None = None,
-    check: bool = True,
-    timeout: float = 60.0,
-) -> str:
-    """What the command prints; CommandFailed if it fails and `check` is on."""
-    done = subprocess.run(
+    cwd: Path | None = None,
+    timeout: float = 240.0,
+) -> subprocess.CompletedProcess[str]:
+    """The command after its end, however it ended."""
+    return subprocess.run(
         argv,
-        input=stdin or "",
+        input=stdin,
         env=os.environ | (env or {}),
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
         timeout=timeout,
     )
+
+
+def run(argv: Sequence[str], *, check: bool = True, **options: Any) -> str:
+    """What the command prints; CommandFailed if it fails and `check` is on."""
+    done = completed(argv, **options)
     if check and done.returncode != 0:
         raise CommandFailed(argv, done.returncode, done.stderr.strip() or done.stdout.strip())
     return done.stdout

@@ -1,16 +1,18 @@
 """A real control plane on loopback, with kubeadm's PKI and RBAC."""
 
+import hashlib
 import http.client
-import json
 import shutil
-import ssl
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
+from agent.core.x509 import read_certificates
 from tests.cluster import build
+from tests.cluster.api import Api, Identity, unchecked_tls
 from tests.cluster.command import run
 from tests.cluster.components import AUDIT_POLICY, Layout, command_lines
 from tests.cluster.kubeadm import Kubeadm
@@ -19,6 +21,14 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 _GRACE_SECONDS = 2.0  # an API server with watchers, and an etcd with an API server, would take far longer
+_CLUSTER_WIDE = {"node", "namespace", "csinode", "clusterrole", "apiservice"}
+_GROUPS = {  # of kinds that are not of the core
+    "apiservice": "apiregistration.k8s.io",
+    "clusterrole": "rbac.authorization.k8s.io",
+    "csinode": "storage.k8s.io",
+    "deployment": "apps",
+    "lease": "coordination.k8s.io",
+}
 
 
 class ControlPlane:
@@ -60,9 +70,26 @@ class ControlPlane:
         return f"https://127.0.0.1:{self.layout.apiserver}"
 
     @property
+    def endpoint(self) -> str:
+        """The same as host and port, as `join` takes it."""
+        return self.url.removeprefix("https://")
+
+    @property
     def ca_file(self) -> Path:
         """The certificate of the cluster's authority."""
         return self.layout.pki / "ca.crt"
+
+    @property
+    def pin(self) -> str:
+        """The hash of the authority's public key, as kubeadm prints it."""
+        authority = read_certificates(self.ca_file.read_text())[0]
+        return f"sha256:{hashlib.sha256(authority.public_key).hexdigest()}"
+
+    @cached_property
+    def api(self) -> Api:
+        """The API server, asked by the administrator."""
+        admin = Identity("admin", (self.admin_cert, self.admin_key), authority=self.ca_file)
+        return Api(self.layout.apiserver, admin)
 
     @property
     def admin_kubeconfig(self) -> Path:
@@ -137,10 +164,12 @@ class ControlPlane:
         }
         return run([str(self.kubectl_path), *args], stdin=input, env=env, check=check)
 
-    def get(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
-        """One object as the API server has it; CommandFailed if there is none."""
-        scope = ["--namespace", namespace] if namespace else []
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, *scope, "--output=json"))
+    def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
+        """One object, without what the API server notes for itself, as kubectl shows it; Refused if there is none."""
+        base = f"/apis/{_GROUPS[kind]}/v1" if kind in _GROUPS else "/api/v1"
+        scope = "" if kind in _CLUSTER_WIDE else f"/namespaces/{namespace}"
+        found = self.api.get(f"{base}{scope}/{kind}s/{name}")
+        found["metadata"].pop("managedFields", None)
         return found
 
     def node_kubeconfig(self, name: str) -> Path:
@@ -191,17 +220,9 @@ class ControlPlane:
         }[name]
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         if name != "etcd":
-            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=_unchecked())
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=unchecked_tls())
         try:
             connection.request("GET", path)
             return connection.getresponse().status == http.HTTPStatus.OK
         finally:
             connection.close()
-
-
-def _unchecked() -> ssl.SSLContext:
-    """For health endpoints only: controller-manager and scheduler serve with certificates they make up themselves."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.cluster.command import run
-from tests.faults.proxy import FaultProxy
+from tests.cluster.proxy import FaultProxy
 
 ADDRESS = "192.0.2.10"
 _CLONE_NEWNET = 0x40000000

@@ -11,6 +11,9 @@ class StartFailed(Exception):
     """A process did not come up; the message has the end of its log."""
 
 
+STARTED: list["Process"] = []  # what a failing test shows the logs of; conftest.py forgets them when they have ended
+
+
 class Process:
     """One child in a session of its own, so that Ctrl-C reaches it only through us."""
 
@@ -51,6 +54,13 @@ class Process:
                 start_new_session=True,
                 cwd=self._cwd,
             )
+        STARTED.append(self)
+
+    def wait(self, within: float) -> int:
+        """Its exit code, once it has ended by itself."""
+        if self._child is None:
+            raise ProcessLookupError(f"{self.name} was not started")
+        return self._child.wait(within)
 
     def stop(self, within: float = 10.0) -> int | None:
         """End it with SIGTERM, or SIGKILL if it takes too long; the exit code, None if it never ran."""
@@ -73,10 +83,13 @@ class Process:
         """Everything it has written so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of it."""
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
     def failure(self, problem: str) -> StartFailed:
         """The problem as an exception that shows the last lines of the log."""
-        tail = "\n".join(self.log_text().splitlines()[-15:])
-        return StartFailed(f"{self.name} {problem}; the end of {self.log}:\n{tail}")
+        return StartFailed(f"{self.name} {problem}; the end of {self.log}:\n{self.log_tail(15)}")
 
 
 def leash() -> list[str]:

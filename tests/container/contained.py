@@ -1,19 +1,16 @@
 """fake-kubelet in a container that may do nothing."""
 
-import hashlib
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from agent.core.x509 import read_certificates
 from tests.cluster.command import CommandFailed, run
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.island import ADDRESS, Island
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
-from tests.cluster.waiting import eventually
+from tests.cluster.node_view import NodeView
 from tests.container.engine import Engine
 
 _STATEFULSET = next(yaml.safe_load_all((Path(__file__).parents[2] / "config/kind/statefulset.yaml").read_text()))
@@ -35,11 +32,12 @@ _STRICT = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--securi
 _LIMITS = (f"--memory={MEMORY_BYTES}", "--cpus=0.5", "--pids-limit=50")
 
 
-class Contained:
+class Contained(NodeView):
     """One container with the least of rights: no writable root, no capabilities, little memory."""
 
     def __init__(self, engine: Engine, image: str, name: str, island: Island, plane: ControlPlane) -> None:
-        self.name, self._engine, self._image, self._island, self._plane = name, engine, image, island, plane
+        super().__init__(plane, name)
+        self._engine, self._image, self._island = engine, image, island
 
     def run(self, *words: str) -> None:
         """Start it with these words after `fake-kubelet`."""
@@ -49,17 +47,8 @@ class Contained:
 
     def join_words(self) -> list[str]:
         """The words that make it a node of the cluster."""
-        authority = read_certificates(self._plane.ca_file.read_text())[0]
-        pin = f"sha256:{hashlib.sha256(authority.public_key).hexdigest()}"
-        server = self._plane.url.removeprefix("https://")
-        return ["join", server, "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", pin]
-
-    def wait_until_ready(self) -> dict[str, Any]:
-        """Its Node, once that is Ready."""
-        try:
-            return eventually(self._ready_node, within=60)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it said:\n{self.log_text()}") from error
+        pinned = ("--discovery-token-ca-cert-hash", self.plane.pin)
+        return ["join", self.plane.endpoint, "--token", BOOTSTRAP_TOKEN, *pinned]
 
     def is_healthy(self) -> bool:
         """What the image's own check says."""
@@ -103,10 +92,4 @@ class Contained:
     def remove(self) -> None:
         """Leave nothing of it behind, neither here nor in the cluster."""
         self._engine.podman("rm", "--force", "--time=2", "--volumes", self.name, check=False)
-        self._plane.kubectl("delete", "node", self.name, "--ignore-not-found", "--wait=false")
-
-    def _ready_node(self) -> dict[str, Any] | None:
-        node = self._plane.get("node", self.name)
-        conditions = node["status"].get("conditions", [])
-        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-        return node if ready else None
+        self.delete_node()

@@ -8,7 +8,7 @@ from tests.container.image import build_image
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
+def engine(root: None) -> Engine:
     """podman and buildah, where they can be used."""
     try:
         return Engine.opened()

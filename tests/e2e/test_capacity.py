@@ -1,6 +1,5 @@
 """Made-to-measure nodes, and the limits of a container's own cgroup, seen at a real API server."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +14,10 @@ V1 = Path("/sys/fs/cgroup")
 
 
 @pytest.fixture
-def small_cgroup(node_name):
+def small_cgroup(root, node_name):
     """A v1 memory and cpu cgroup of 512 MiB and one and a half CPUs; the folder of the memory limit."""
-    if os.geteuid() != 0 or not (V1 / "memory/memory.limit_in_bytes").exists():
-        pytest.skip("needs root and a cgroup v1 memory controller")
+    if not (V1 / "memory/memory.limit_in_bytes").exists():
+        pytest.skip("needs a cgroup v1 memory controller")
     folders = [V1 / "memory" / node_name, V1 / "cpu" / node_name]
     for folder in folders:
         folder.mkdir()

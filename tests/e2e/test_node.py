@@ -8,6 +8,7 @@ import time
 
 import psutil
 
+from tests.cluster.node_view import condition
 from tests.cluster.waiting import eventually
 
 
@@ -28,7 +29,7 @@ def test_this_machine_becomes_a_ready_node_with_a_lease_and_a_csinode(cluster, s
 
 def test_the_not_ready_taint_goes_and_events_tell_the_story(cluster, start_node):
     start_node()
-    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=20)
+    eventually(lambda: cluster.is_ready() and not cluster.node()["spec"].get("taints"), within=20)
     story = {"Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"}
     eventually(
         lambda: story <= {event["reason"] for event in cluster.events() if event["source"]["component"] == "kubelet"},
@@ -38,10 +39,10 @@ def test_the_not_ready_taint_goes_and_events_tell_the_story(cluster, start_node)
 
 def test_the_node_stays_ready_beyond_the_grace_period_and_is_never_refused(cluster, start_node):
     start_node()
-    since = cluster.wait_until_ready()["lastTransitionTime"]
+    since = condition(cluster.wait_until_ready(), "Ready")["lastTransitionTime"]
     began = time.monotonic()
     time.sleep(60)  # the node-lifecycle controller gives a silent node up after 50 s
-    assert cluster.ready()["lastTransitionTime"] == since
+    assert cluster.condition("Ready")["lastTransitionTime"] == since
     requests, seconds = cluster.requests(), time.monotonic() - began
     assert not [request["requestURI"] for request in requests if request["responseStatus"]["code"] in {401, 403}]
     renewals = [request for request in requests if request["verb"] == "update"]
@@ -67,7 +68,7 @@ def test_a_signal_ends_it_with_exit_code_0_and_leaves_node_and_lease(cluster, st
     cluster.wait_until_ready()
     cluster.owned_lease()
     assert agent.stop() == 0
-    assert cluster.ready()
+    assert cluster.is_ready()
     assert cluster.lease()["spec"]["holderIdentity"] == cluster.name
 
 
@@ -96,6 +97,11 @@ def test_without_register_node_it_waits_for_a_node_made_by_hand(cluster, start_n
     assert "kubernetes.io/hostname" not in labels
 
 
+def heartbeats(cluster):
+    """The status reports among the node's requests."""
+    return [request for request in cluster.requests() if request["verb"] == "patch"]
+
+
 def foreign_fields(node):
     """What is not ours: everything but the four conditions and what the API server counts."""
     ours = {"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"}
@@ -109,7 +115,7 @@ def foreign_fields(node):
 
 def test_what_others_write_is_untouched_after_1000_heartbeats(cluster, start_node, control_plane):
     start_node("--node-status-update-frequency=60ms", "--node-status-report-frequency=1ms")
-    eventually(lambda: cluster.ready() and not cluster.node()["spec"].get("taints"), within=60)
+    eventually(lambda: cluster.is_ready() and not cluster.node()["spec"].get("taints"), within=60)
     control_plane.kubectl("label", "node", cluster.name, "example.com/mine=1")
     control_plane.kubectl("annotate", "node", cluster.name, "example.com/mine=a note")
     control_plane.kubectl("taint", "node", cluster.name, "example.com/mine=1:NoSchedule")
@@ -121,8 +127,8 @@ def test_what_others_write_is_untouched_after_1000_heartbeats(cluster, start_nod
     }
     patch = ("--subresource=status", "--type=strategic", "-p", json.dumps({"status": foreign}))
     control_plane.kubectl("patch", "node", cluster.name, *patch)
-    before, sent = foreign_fields(cluster.node()), len(cluster.heartbeats())
-    eventually(lambda: len(cluster.heartbeats()) >= sent + 1000, within=220, every=2)
+    before, sent = foreign_fields(cluster.node()), len(heartbeats(cluster))
+    eventually(lambda: len(heartbeats(cluster)) >= sent + 1000, within=220, every=2)
     after = json.loads(control_plane.kubectl("get", "node", cluster.name, "-o", "json", "--show-managed-fields"))
     assert foreign_fields(after) == before
     (ours,) = [

@@ -1,17 +1,14 @@
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.proxy import FaultProxy, through
 from tests.cluster.waiting import eventually
-from tests.faults.member import Admin, Member, Refused, through
-from tests.faults.proxy import FaultProxy
-
-# Four renewals a lease, as ever; the lease is short so that a fault of seconds is as long as one of a minute.
-BRISK = ("--node-lease-duration-seconds=4", "--node-status-update-frequency=1s", "--healthz-port=0")
+from tests.faults.member import BRISK, Member
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +21,8 @@ def plane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def admin(plane: ControlPlane) -> Admin:
-    return Admin(plane)
+def admin(plane: ControlPlane) -> Api:
+    return plane.api
 
 
 @pytest.fixture
@@ -42,20 +39,19 @@ def kubeconfig(plane: ControlPlane, proxy: FaultProxy, node_name: str, tmp_path:
 
 @pytest.fixture
 def join(
-    admin: Admin, node_name: str, kubeconfig: Path, start_agent: Callable[..., AgentProcess]
+    plane: ControlPlane, node_name: str, kubeconfig: Path, start_agent: Callable[..., AgentProcess]
 ) -> Iterator[Callable[..., Member]]:
     """Starts the node, with short leases, and waits until it is a whole member of the cluster."""
     members = []
 
     def start(*flags: str, kubeconfig: Path = kubeconfig) -> Member:
         own = ("--kubeconfig", str(kubeconfig), "--hostname-override", node_name)
-        member = Member(admin, node_name, start_agent(*own, *BRISK, *flags))
+        member = Member(plane, node_name, start_agent(*own, *BRISK, *flags))
         members.append(member)
-        eventually(member.is_whole, within=20)
+        eventually(member.is_whole)
         return member
 
     yield start
     for member in members:
         member.process.stop()
-        with suppress(Refused):
-            member.delete_node()
+        member.delete_node()

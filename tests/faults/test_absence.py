@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cluster.waiting import eventually
-from tests.faults.conftest import BRISK
+from tests.faults.member import BRISK
 
 # Five minutes by default; the taint, and who deletes the pods because of it, are the same.
 IMPATIENT = [

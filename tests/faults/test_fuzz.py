@@ -15,9 +15,10 @@ import aiohttp
 import pytest
 
 from tests.cluster.agent_process import AgentProcess, apart
+from tests.cluster.api import PODS
 from tests.cluster.waiting import eventually
 from tests.faults.fuzz import FuzzProxy
-from tests.faults.member import Member, Refused
+from tests.faults.member import Member
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
@@ -41,7 +42,7 @@ async def proxy(plane):
 
 
 @pytest.fixture
-async def members(proxy, admin, node_name, tmp_path):
+async def members(proxy, plane, node_name, tmp_path):
     """Two nodes: one whose callers are reviewed, and one that asks for a serving certificate."""
     config = {
         "current-context": "c",
@@ -57,21 +58,20 @@ async def members(proxy, admin, node_name, tmp_path):
         own = ("--kubeconfig", str(kubeconfig), "--hostname-override", name)
         process = AgentProcess(*own, *apart(tmp_path / name), *_FLAGS, *flags, log=tmp_path / name / "log")
         process.start()
-        found.append(Member(admin, name, process))
+        found.append(Member(plane, name, process))
     yield found
     for member in found:
         member.process.stop()
-        with suppress(Refused):
-            member.delete_node()
+        member.delete_node()
 
 
 def create_pods(admin, name):
-    eventually(lambda: admin.ask("GET", "/api/v1/namespaces/default/serviceaccounts/default"), within=60)
+    eventually(lambda: admin.get("/api/v1/namespaces/default/serviceaccounts/default"), within=60)
     for number in range(_PODS):
         spec = {"nodeName": name, "containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Always"}
         metadata = {"name": f"{name}-{number}", "annotations": {"fake-kubelet.dev/run-for": "1s"}}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        admin.ask("POST", "/api/v1/namespaces/default/pods", pod)
+        admin.create(PODS, pod)
 
 
 def memory_mib(process, field):

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.cluster.command import run
+from tests.cluster.proxy import through
 from tests.cluster.waiting import eventually
-from tests.faults.member import through
 
 _ROLE = """
 apiVersion: rbac.authorization.k8s.io/v1
@@ -68,7 +68,7 @@ def test_the_server_has_a_certificate_of_another_authority(join, proxy, plane, t
     eventually(lambda: "certificate of the API server not trusted" in member.process.log_text(), within=10)
     time.sleep(3)
     proxy.set(kill=True, target_port=plane.layout.apiserver)
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_a_client_certificate_expires_and_is_renewed_on_disk(join, proxy, plane, node_name, tmp_path):
@@ -84,7 +84,7 @@ def test_a_client_certificate_expires_and_is_renewed_on_disk(join, proxy, plane,
     eventually(lambda: "Unauthorized" in member.process.log_text(), within=20)
     time.sleep(2)
     write("1h")
-    member.seconds_to_recover()
+    member.wait_until_recovered()
     assert '"Credentials changed, connecting anew"' in member.process.log_text()
 
 
@@ -99,7 +99,7 @@ def test_a_certificate_that_is_renewed_in_time_costs_no_heartbeat(join, proxy, p
     eventually(lambda: '"Credentials changed, connecting anew"' in member.process.log_text(), within=10)
     time.sleep(2)
     assert "Unauthorized" not in member.process.log_text()
-    member.seconds_to_recover(within=4)  # before the lease is over
+    member.wait_until_recovered()  # before the lease is over
 
 
 def test_a_token_is_revoked_and_another_one_put_in_its_place(join, proxy, plane, node_name, tmp_path, token_file):
@@ -111,7 +111,7 @@ def test_a_token_is_revoked_and_another_one_put_in_its_place(join, proxy, plane,
     eventually(lambda: "Unauthorized" in member.process.log_text(), within=10)
     time.sleep(2)
     token_file.write_text(good)
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_permissions_are_taken_away_and_given_back(join, proxy, plane, node_name, tmp_path, token_file, granted):
@@ -123,4 +123,4 @@ def test_permissions_are_taken_away_and_given_back(join, proxy, plane, node_name
     time.sleep(3)
     assert "is forbidden" in member.process.log_text()
     plane.kubectl(*granted)
-    member.seconds_to_recover()
+    member.wait_until_recovered()

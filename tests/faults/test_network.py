@@ -13,7 +13,7 @@ def test_connections_are_refused(join, proxy):
     proxy.set(kill=True, refuse=True)
     time.sleep(6)
     proxy.set()
-    member.seconds_to_recover()
+    member.wait_until_recovered()
     log = member.process.log_text()
     assert re.search(r'"Failed to ensure lease exists, will retry" err=".*" interval="400ms"', log)
 
@@ -24,7 +24,7 @@ def test_a_connection_dies_in_the_middle_of_a_request(join, proxy):
     eventually(lambda: '"Failed to update lease"' in member.process.log_text(), within=20)
     time.sleep(2)
     proxy.set()
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_a_black_hole_swallows_everything_without_a_word(join, proxy):
@@ -32,7 +32,7 @@ def test_a_black_hole_swallows_everything_without_a_word(join, proxy):
     proxy.set(silent=True)
     time.sleep(6)
     proxy.set(kill=True)
-    member.seconds_to_recover()
+    member.wait_until_recovered()
     assert "no answer within 1s" in member.process.log_text()
 
 
@@ -52,4 +52,4 @@ def test_the_event_loop_stands_still_for_15_seconds(join, proxy):
     os.kill(member.process.pid, signal.SIGSTOP)
     time.sleep(15)
     os.kill(member.process.pid, signal.SIGCONT)
-    member.seconds_to_recover()
+    member.wait_until_recovered()

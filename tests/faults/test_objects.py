@@ -5,25 +5,21 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 
+from tests.cluster.api import NAMESPACES, Refused
+from tests.cluster.node_view import owners
 from tests.cluster.waiting import eventually
-from tests.faults.member import Refused
-
-
-def csinode_owner(member):
-    csinode = member.admin.ask("GET", f"/apis/storage.k8s.io/v1/csinodes/{member.name}")
-    return csinode["metadata"]["ownerReferences"][0]["uid"]
 
 
 def test_the_lease_is_deleted(join):
     member = join()
     member.delete_lease()
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_the_lease_has_another_holder_and_is_kept_fresh_all_the_same(join):
     member = join()
     member.patch_lease({"spec": {"holderIdentity": "somebody-else"}})
-    member.seconds_to_recover()
+    member.wait_until_recovered()
     assert member.lease()["spec"]["holderIdentity"] == "somebody-else"  # as kubelet: the holder is set at creation
 
 
@@ -42,7 +38,7 @@ def test_a_time_in_the_lease_that_nobody_can_read_does_not_end_its_renewals(join
     member = join()
     member.patch_lease({"spec": {"acquireTime": "9999-12-31T23:59:59.000000-23:59"}})
     assert member.lease()["spec"]["acquireTime"].startswith("10000-")
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_others_write_the_lease_without_pause(join):
@@ -60,7 +56,7 @@ def test_others_write_the_lease_without_pause(join):
     for thread in threads:
         thread.join()
     assert "the object has been modified" in member.process.log_text()
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_a_deleted_node_is_registered_again_and_owns_its_lease_and_csinode(join):
@@ -68,10 +64,10 @@ def test_a_deleted_node_is_registered_again_and_owns_its_lease_and_csinode(join)
     before = member.node()["metadata"]["uid"]
     member.delete_node()
     eventually(lambda: member.node()["metadata"]["uid"] != before and member.is_whole(), within=15)
-    eventually(lambda: csinode_owner(member) == member.node()["metadata"]["uid"], within=15)
+    eventually(lambda: owners(member.csinode()) == [member.node()["metadata"]["uid"]], within=15)
     time.sleep(3)  # the garbage collector looks at what the dead Node owned
     assert member.is_whole()
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_a_node_that_somebody_replaces_is_taken_over(join, plane):
@@ -82,7 +78,7 @@ def test_a_node_that_somebody_replaces_is_taken_over(join, plane):
     plane.kubectl(
         "replace", "--force", "-f-", input=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
     )
-    member.seconds_to_recover(also=member.is_whole)
+    member.wait_until_recovered(also=member.is_whole)
     after = member.node()["metadata"]
     assert after["uid"] != before
     assert after["labels"]["made-by"] == "somebody"
@@ -95,7 +91,7 @@ def test_as_a_kubelet_it_waits_until_somebody_else_makes_the_node(join):
     eventually(lambda: '"Unable to update node status"' in member.process.log_text(), within=15)
     time.sleep(2)
     made = member.create_node()["metadata"]["uid"]
-    member.seconds_to_recover(also=member.is_whole)
+    member.wait_until_recovered(also=member.is_whole)
     assert member.node()["metadata"]["uid"] == made
 
 
@@ -113,7 +109,7 @@ def test_the_namespace_of_leases_is_gone_for_a_while(join, plane):
     time.sleep(2)
     try:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}}
-        member.admin.ask("POST", "/api/v1/namespaces", namespace)
+        member.api.create(NAMESPACES, namespace)
     except Refused:
         pass  # the API server makes it again by itself once a minute
-    member.seconds_to_recover()
+    member.wait_until_recovered()

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from tests.cluster.api import Refused
 from tests.cluster.waiting import eventually
 from tests.faults.etcd import alarm
-from tests.faults.member import Refused
 
 
 def test_the_api_server_is_away_for_a_while_and_comes_back(join, plane):
@@ -16,7 +16,7 @@ def test_the_api_server_is_away_for_a_while_and_comes_back(join, plane):
     plane.stop_component("kube-apiserver")
     time.sleep(6)
     plane.start_component("kube-apiserver")
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_etcd_has_no_space_left(join, plane):
@@ -27,7 +27,7 @@ def test_etcd_has_no_space_left(join, plane):
         time.sleep(3)
     finally:
         alarm(plane.layout.etcd, on=False)
-    member.seconds_to_recover()
+    member.wait_until_recovered()
 
 
 def test_a_stop_in_the_middle_of_an_outage_takes_no_longer_than_its_deadline(join, proxy):

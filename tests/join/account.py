@@ -1,13 +1,11 @@
 """The service account of config/rbac on the real control plane, and requests in its name."""
 
-import http.client
 import json
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from tests.cluster.api import LEASES, Answer
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.waiting import eventually
 
@@ -18,18 +16,11 @@ USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
 OPTIONAL_ROLES = ("fake-kubelet-deregister", "fake-kubelet-static-pods", "fake-kubelet-auth-delegator")
 
 
-class Answer(NamedTuple):
-    """What the API server says to a request."""
-
-    code: int
-    message: str
-
-    @property
-    def refused_by(self) -> str:
-        """Who refused it: RBAC, policy, or nobody."""
-        if self.code == 403 and "ValidatingAdmissionPolicy 'fake-kubelet'" in self.message:
-            return "policy"
-        return "RBAC" if self.code == 403 and f'User "{USER}" cannot' in self.message else "nobody"
+def refused_by(answer: Answer) -> str:
+    """Who refused a request of the account: RBAC, policy, or nobody."""
+    if answer.status == 403 and "ValidatingAdmissionPolicy 'fake-kubelet'" in answer.message:
+        return "policy"
+    return "RBAC" if answer.status == 403 and f'User "{USER}" cannot' in answer.message else "nobody"
 
 
 @contextmanager
@@ -37,11 +28,10 @@ def applied(plane: ControlPlane) -> Iterator[None]:
     """Config/rbac as a user applies it, with its policy in force; all of it is gone after."""
     plane.kubectl("apply", "-k", str(CONFIG))
     try:
-        stranger = unbound_token(plane)
+        stranger = plane.api.as_bearer(unbound_token(plane))
         lease = {"metadata": {"name": "nobody"}, "spec": {}}
-        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?dryRun=All"
         # The API server takes up a new policy a moment after it was made.
-        eventually(lambda: ask(plane, stranger, "POST", path, lease).refused_by == "policy", within=30)
+        eventually(lambda: refused_by(stranger.ask("POST", f"{LEASES}?dryRun=All", lease)) == "policy")
         yield
     finally:
         plane.kubectl("delete", "clusterrolebinding", *OPTIONAL_ROLES, "--ignore-not-found")
@@ -64,28 +54,3 @@ def pod_token(plane: ControlPlane, name: str) -> str:
 def unbound_token(plane: ControlPlane, *flags: str) -> str:
     """A token of the account; without flags it belongs to no pod."""
     return plane.kubectl("create", "token", "fake-kubelet", f"--namespace={NAMESPACE}", *flags).strip()
-
-
-def ask(
-    plane: ControlPlane,
-    token: str,
-    method: str,
-    path: str,
-    body: Any = None,
-    *,
-    content_type: str = "",
-    headers: Mapping[str, str] | None = None,
-) -> Answer:
-    """Send one request as the bearer of the token."""
-    kind = content_type or ("application/strategic-merge-patch+json" if method == "PATCH" else "application/json")
-    context = ssl.create_default_context(cafile=str(plane.ca_file))
-    connection = http.client.HTTPSConnection("127.0.0.1", plane.layout.apiserver, context=context, timeout=30)
-    try:
-        sent = {"Authorization": f"Bearer {token}", "Content-Type": kind, **(headers or {})}
-        connection.request(method, path, None if body is None else json.dumps(body), sent)
-        response = connection.getresponse()
-        text = response.read().decode()
-    finally:
-        connection.close()
-    is_status = response.status >= 400 and text.startswith("{")
-    return Answer(response.status, json.loads(text)["message"] if is_status else text)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,24 @@ from typing import Any
 import yaml
 
 from tests.cluster.agent_process import apart
+from tests.cluster.api import SIGNING_REQUESTS
+from tests.cluster.audit import entries
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.node_view import NodeView
 from tests.cluster.process import Process
-from tests.cluster.waiting import eventually
 
 UNAPPROVED_TOKEN = "waitin.0123456789abcdef"
+_SERVING = "kubernetes.io/kubelet-serving"
 _UNAPPROVED_GROUP = "system:bootstrappers:unapproved"
 
 
-class Machine:
-    """Files below one folder, and the processes that were started there."""
+class Machine(NodeView):
+    """Files below one folder, the processes that were started there, and the Node that they make."""
 
     def __init__(self, control_plane: ControlPlane, name: str, folder: Path) -> None:
-        self.plane, self.name, self.folder = control_plane, name, folder
+        super().__init__(control_plane, name)
+        self.folder = folder
         self.kubeconfig, self.pki = folder / "kubelet.conf", folder / "pki"
         self.bootstrap = folder / "bootstrap-kubelet.conf"
         self.current = self.pki / "kubelet-client-current.pem"
@@ -46,6 +50,26 @@ class Machine:
         """Flags that keep it out of the way of others on this machine."""
         return apart(self.folder)
 
+    def write_kubeconfig(self, user: Mapping[str, Any], **cluster: Any) -> None:
+        """Several contexts, of which the current one is ours; the others lead nowhere."""
+        config = yaml.safe_load(self.plane.bootstrap_kubeconfig.read_text())
+        ours = config["clusters"][0]["cluster"] | cluster
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "ours",
+            "clusters": [
+                {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}},
+                {"name": "here", "cluster": {key: value for key, value in ours.items() if value}},
+            ],
+            "users": [{"name": "nobody", "user": {"token": "wrong"}}, {"name": "us", "user": user}],
+            "contexts": [
+                {"name": "other", "context": {"cluster": "nowhere", "user": "nobody"}},
+                {"name": "ours", "context": {"cluster": "here", "user": "us"}},
+            ],
+        }
+        self.kubeconfig.write_text(yaml.safe_dump(document))
+
     def give_token(self, token: str = BOOTSTRAP_TOKEN) -> None:
         """Put bootstrap credentials there, as kubeadm does."""
         config = yaml.safe_load(self.plane.bootstrap_kubeconfig.read_text())
@@ -57,6 +81,11 @@ class Machine:
         """fake-kubelet with the flags of kubeadm's unit, and more."""
         return self.run([*self.flags, *flags], module=module, **environment)
 
+    def start_by_kubeconfig(self, *flags: str) -> Process:
+        """fake-kubelet with the kubeconfig that is there, and no bootstrap."""
+        common = (f"--kubeconfig={self.kubeconfig}", f"--hostname-override={self.name}", "--healthz-port=0")
+        return self.run([*common, *self.apart, *flags])
+
     def run(self, arguments: Sequence[str], *, module: str = "agent", **environment: str) -> Process:
         """fake-kubelet with these arguments and no others."""
         argv = [sys.executable, "-m", module, *arguments]
@@ -65,26 +94,32 @@ class Machine:
         self.processes.append(process)
         return process
 
+    def join(self, *words: str) -> Process:
+        """`fake-kubelet join` with these words, and all files in the machine's folder."""
+        self.bootstrap.unlink(missing_ok=True)
+        return self.run(["join", *words, *self.flags, f"--client-ca-file={self.folder / 'ca.crt'}"])
+
+    def join_by_token(
+        self, *, token: str = BOOTSTRAP_TOKEN, ca_hash: str | None = None, more: Sequence[str] = ()
+    ) -> Process:
+        """The same as kubeadm prints it."""
+        pinned = ("--discovery-token-ca-cert-hash", ca_hash or self.plane.pin)
+        return self.join(self.plane.endpoint, "--token", token, *pinned, *more)
+
+    def serving_requests(self) -> list[dict[str, Any]]:
+        """The serving certificates among what was asked for."""
+        return [csr for csr in self.signing_requests() if csr["spec"]["signerName"] == _SERVING]
+
     def log_text(self) -> str:
         """What all of them have said."""
         return (self.folder / "fake-kubelet.log").read_text()
 
-    def is_ready(self) -> bool:
-        """Whether the cluster has a Node of ours that is Ready."""
-        conditions = self.plane.get("node", self.name)["status"].get("conditions", [])
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-    def wait_until_ready(self, within: float = 30.0) -> None:
-        eventually(self.is_ready, within=within, every=0.1)
-
     def requests(self) -> list[dict[str, Any]]:
         """What fake-kubelet asked of the API server since the machine was made, whoever it was then."""
         # Not by their place in the log: the watch of an earlier node is written there when it ends.
-        lines = self.plane.audit_log.read_text().splitlines()
-        ours = [request for line in lines if "fake-kubelet" in line and (request := json.loads(line))]
         return [
             request
-            for request in ours
+            for request in entries(self.plane.audit_log, "fake-kubelet")
             if "fake-kubelet" in request.get("userAgent", "")
             and datetime.fromisoformat(request["requestReceivedTimestamp"]) >= self._made
         ]
@@ -102,8 +137,7 @@ class Machine:
 
     def signing_requests(self) -> list[dict[str, Any]]:
         """The certificates that were asked for in our name, oldest first."""
-        found = json.loads(self.plane.kubectl("get", "csr", "--output=json"))["items"]
-        ours = [csr for csr in found if csr["metadata"]["name"] in self._asked()]
+        ours = [csr for csr in self.api.items(SIGNING_REQUESTS) if csr["metadata"]["name"] in self._asked()]
         return sorted(ours, key=lambda csr: csr["metadata"]["creationTimestamp"])
 
     def _asked(self) -> set[str]:

@@ -1,14 +1,12 @@
 """Credentials that are no client certificate, against a real API server: each makes a Ready node."""
 
 import json
-import os
 import shlex
 import sys
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -36,32 +34,6 @@ def token(machine):
     return pod_token(machine.plane, machine.name)
 
 
-def write_kubeconfig(machine, user, **cluster):
-    """Several contexts, of which the current one is ours; the others lead nowhere."""
-    config = yaml.safe_load(machine.plane.bootstrap_kubeconfig.read_text())
-    ours = config["clusters"][0]["cluster"] | cluster
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "ours",
-        "clusters": [
-            {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}},
-            {"name": "here", "cluster": {key: value for key, value in ours.items() if value}},
-        ],
-        "users": [{"name": "nobody", "user": {"token": "wrong"}}, {"name": "us", "user": user}],
-        "contexts": [
-            {"name": "other", "context": {"cluster": "nowhere", "user": "nobody"}},
-            {"name": "ours", "context": {"cluster": "here", "user": "us"}},
-        ],
-    }
-    machine.kubeconfig.write_text(yaml.safe_dump(document))
-
-
-def start(machine, *more):
-    common = (f"--kubeconfig={machine.kubeconfig}", f"--hostname-override={machine.name}", "--healthz-port=0")
-    return machine.run([*common, *machine.apart, *more])
-
-
 def assert_member(machine):
     machine.wait_until_ready()
     assert machine.users() == {USER}
@@ -76,16 +48,16 @@ def test_an_exec_plugin_knows_the_token(member):
     plugin.write_text(f"#!/bin/sh\ncat {shlex.quote(str(member.folder / 'credential.json'))}\n")
     plugin.chmod(0o700)
     command = {"command": "./plugin", "apiVersion": credential["apiVersion"], "interactiveMode": "Never"}
-    write_kubeconfig(member, {"exec": command})
-    start(member)
+    member.write_kubeconfig({"exec": command})
+    member.start_by_kubeconfig()
     assert_member(member)
 
 
 def test_a_token_file_that_changes_is_read_again(member):
     path = member.folder / "token"
     path.write_text("not yet\n")
-    write_kubeconfig(member, {"tokenFile": "token"})
-    start(member)
+    member.write_kubeconfig({"tokenFile": "token"})
+    member.start_by_kubeconfig()
     eventually(lambda: "Unauthorized" in member.log_text())
     path.write_text(token(member) + "\n")
     member.wait_until_ready()
@@ -95,14 +67,13 @@ def test_a_token_file_that_changes_is_read_again(member):
 def test_a_custom_authority_may_be_a_file_beside_the_kubeconfig(member):
     (member.folder / "ca.crt").write_text(member.plane.ca_file.read_text())
     authority = {"certificate-authority": "ca.crt", "certificate-authority-data": None}
-    write_kubeconfig(member, {"token": token(member)}, **authority)
-    start(member)
+    member.write_kubeconfig({"token": token(member)}, **authority)
+    member.start_by_kubeconfig()
     assert_member(member)
 
 
+@pytest.mark.usefixtures("root")
 def test_in_a_pod_the_service_account_is_found_without_a_kubeconfig(member):
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
     account = member.folder / "account"
     account.mkdir()
     (account / "token").write_text(token(member))
@@ -144,10 +115,10 @@ def node_certificate(machine, begin):
 
 
 def test_where_clocks_differ_a_certificate_that_is_not_good_yet_is_used_as_soon_as_it_is(machine):
-    write_kubeconfig(machine, node_certificate(machine, datetime.now(UTC) + timedelta(seconds=10)))
-    process = start(machine)
+    machine.write_kubeconfig(node_certificate(machine, datetime.now(UTC) + timedelta(seconds=10)))
+    process = machine.start_by_kubeconfig()
     eventually(lambda: "Unauthorized" in machine.log_text())
-    machine.wait_until_ready(within=60)
+    machine.wait_until_ready()
     assert process.running
     assert f"system:node:{machine.name}" in machine.users()
 
@@ -167,10 +138,10 @@ def test_the_way_may_lead_through_a_proxy_that_alone_knows_the_server(member, na
         address, server = f"http://127.0.0.1:{proxy.port}", "https://kubernetes.default.svc:6443"
         if named_by == "the environment":
             monkeypatch.setenv("HTTPS_PROXY", address)
-            write_kubeconfig(member, {"token": token(member)}, server=server)
+            member.write_kubeconfig({"token": token(member)}, server=server)
         else:
-            write_kubeconfig(member, {"token": token(member)}, **{"server": server, "proxy-url": address})
-        process = start(member)
+            member.write_kubeconfig({"token": token(member)}, **{"server": server, "proxy-url": address})
+        process = member.start_by_kubeconfig()
         assert_member(member)
         assert set(proxy.asked) == {"CONNECT kubernetes.default.svc:6443 HTTP/1.1"}
         assert process.stop() == 0

@@ -1,6 +1,5 @@
 """`fake-kubelet join`, in kubeadm's words, against a real control plane."""
 
-import hashlib
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,33 +8,11 @@ import pytest
 import yaml
 
 from agent.adapters.certificates.admission import bootstrap_document
-from agent.core.x509 import read_certificates
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
 from tests.join.machine import UNAPPROVED_TOKEN, make_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
-
-
-def pin(plane):
-    authority = read_certificates(plane.ca_file.read_text())[0]
-    return f"sha256:{hashlib.sha256(authority.public_key).hexdigest()}"
-
-
-def join(machine, *words):
-    """Run the command, with all files in the machine's folder."""
-    machine.bootstrap.unlink(missing_ok=True)
-    files = [*machine.flags, f"--client-ca-file={machine.folder / 'ca.crt'}"]
-    return machine.run(["join", *words, *files])
-
-
-def by_token(machine, *, token=BOOTSTRAP_TOKEN, ca_hash=None, more=()):
-    ca_hash = ca_hash or pin(machine.plane)
-    return join(machine, endpoint(machine), "--token", token, "--discovery-token-ca-cert-hash", ca_hash, *more)
-
-
-def endpoint(machine):
-    return machine.plane.url.removeprefix("https://")
 
 
 def refused(machine, process):
@@ -48,7 +25,7 @@ def refused(machine, process):
 
 
 def test_one_command_with_a_token_and_a_hash_makes_a_ready_node(machine):
-    process = by_token(machine)
+    process = machine.join_by_token()
     machine.wait_until_ready()
     assert machine.refusals() == []
     assert (machine.folder / "ca.crt").read_text() == machine.plane.ca_file.read_text()
@@ -59,7 +36,7 @@ def test_one_command_with_a_token_and_a_hash_makes_a_ready_node(machine):
 
 def test_the_token_is_on_the_disk_no_longer_than_it_is_needed(unapproved_machine):
     machine = unapproved_machine
-    by_token(machine, more=["--tls-bootstrap-token", UNAPPROVED_TOKEN])
+    machine.join_by_token(more=["--tls-bootstrap-token", UNAPPROVED_TOKEN])
     (request,) = eventually(machine.signing_requests, within=20)
     assert stat.S_IMODE(machine.bootstrap.stat().st_mode) == 0o600
     machine.plane.kubectl("certificate", "approve", request["metadata"]["name"])
@@ -76,7 +53,7 @@ def test_a_bootstrap_kubeconfig_that_join_did_not_write_stays(machine, rotate):
 
 @pytest.mark.parametrize("rotate", ["true", "false"])
 def test_a_bootstrap_kubeconfig_that_a_crash_left_is_removed_by_the_next_start(machine, rotate):
-    by_token(machine, more=[f"--rotate-certificates={rotate}"])
+    machine.join_by_token(more=[f"--rotate-certificates={rotate}"])
     machine.wait_until_ready()
     eventually(lambda: not machine.bootstrap.exists())
     machine.processes[0].stop()
@@ -86,18 +63,18 @@ def test_a_bootstrap_kubeconfig_that_a_crash_left_is_removed_by_the_next_start(m
 
 
 def test_the_same_command_again_needs_no_token_that_is_still_good(machine):
-    by_token(machine)
+    machine.join_by_token()
     machine.wait_until_ready()
     machine.processes[0].stop()
-    by_token(machine, token="abcdef.fedcba9876543210")
+    machine.join_by_token(token="abcdef.fedcba9876543210")
     eventually(lambda: "Node was previously registered" in machine.log_text())
     assert "This machine has joined already" in machine.log_text()
 
 
 def test_without_pins_one_has_to_say_that_this_is_unsafe(machine):
-    words = (endpoint(machine), "--token", BOOTSTRAP_TOKEN)
-    assert "--discovery-token-unsafe-skip-ca-verification" in refused(machine, join(machine, *words))
-    join(machine, *words, "--discovery-token-unsafe-skip-ca-verification")
+    words = (machine.plane.endpoint, "--token", BOOTSTRAP_TOKEN)
+    assert "--discovery-token-unsafe-skip-ca-verification" in refused(machine, machine.join(*words))
+    machine.join(*words, "--discovery-token-unsafe-skip-ca-verification")
     machine.wait_until_ready()
 
 
@@ -113,7 +90,7 @@ def test_without_pins_one_has_to_say_that_this_is_unsafe(machine):
     ids=["wrong hash", "strange hash", "wrong secret", "unknown token", "no token at all"],
 )
 def test_a_cluster_that_cannot_be_trusted_is_not_joined(machine, changes, words):
-    assert words in refused(machine, by_token(machine, **changes))
+    assert words in refused(machine, machine.join_by_token(**changes))
 
 
 @pytest.fixture
@@ -132,7 +109,7 @@ def is_signed(machine, identity):
 
 
 def test_a_token_that_has_expired_finds_no_cluster_and_lets_nobody_in(machine, expired):
-    said = refused(machine, by_token(machine, token=expired, more=["--discovery-timeout=0s"]))
+    said = refused(machine, machine.join_by_token(token=expired, more=["--discovery-timeout=0s"]))
     assert r"token id \"lasted\" is invalid for this cluster or it has expired" in said
     machine.give_token(expired)
     process = machine.start()
@@ -142,8 +119,8 @@ def test_a_token_that_has_expired_finds_no_cluster_and_lets_nobody_in(machine, e
 
 
 def test_a_cluster_that_does_not_answer_is_given_up_after_the_timeout(machine):
-    words = ("127.0.0.1:1", "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", pin(machine.plane))
-    said = refused(machine, join(machine, *words, "--discovery-timeout=1s"))
+    words = ("127.0.0.1:1", "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", machine.plane.pin)
+    said = refused(machine, machine.join(*words, "--discovery-timeout=1s"))
     assert "Retrying discovery" in said
     assert "https://127.0.0.1:1" in said
 
@@ -151,12 +128,12 @@ def test_a_cluster_that_does_not_answer_is_given_up_after_the_timeout(machine):
 def test_a_discovery_file_with_a_token_beside_it_will_do(machine):
     discovery = machine.folder / "discovery.conf"
     discovery.write_text(machine.plane.get("configmap", "cluster-info", "kube-public")["data"]["kubeconfig"])
-    join(machine, "--discovery-file", str(discovery), "--tls-bootstrap-token", BOOTSTRAP_TOKEN)
+    machine.join("--discovery-file", str(discovery), "--tls-bootstrap-token", BOOTSTRAP_TOKEN)
     machine.wait_until_ready()
 
 
 def test_a_discovery_file_that_brings_credentials_needs_no_more(machine):
-    join(machine, "--discovery-file", str(machine.plane.bootstrap_kubeconfig))
+    machine.join("--discovery-file", str(machine.plane.bootstrap_kubeconfig))
     machine.wait_until_ready()
 
 
@@ -164,5 +141,5 @@ def test_a_discovery_file_of_another_cluster_is_found_out(machine, tmp_path):
     text = machine.plane.bootstrap_kubeconfig.read_text()
     discovery = tmp_path / "discovery.conf"
     discovery.write_text(text.replace("certificate-authority-data", "none"))
-    said = refused(machine, join(machine, "--discovery-file", str(discovery), "--discovery-timeout=0s"))
+    said = refused(machine, machine.join("--discovery-file", str(discovery), "--discovery-timeout=0s"))
     assert "CERTIFICATE_VERIFY_FAILED" in said

@@ -61,16 +61,6 @@ def machine(control_plane, node_name, tmp_path):
         control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
 
 
-def start(machine, *flags):
-    common = (
-        f"--kubeconfig={machine.kubeconfig}",
-        f"--hostname-override={machine.name}",
-        "--healthz-port=0",
-        *machine.apart,
-    )
-    return machine.run([*common, *flags])
-
-
 def bind(machine, name, role):
     """As rbac.yaml says."""
     account = "--serviceaccount=fake-kubelet:fake-kubelet"
@@ -121,7 +111,7 @@ def leave_a_csinode(machine):
 def test_every_rule_is_needed_and_none_is_missing(machine):
     leave_a_csinode(machine)
     allow_static_pods(machine)
-    start(machine, "--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
+    machine.start_by_kubeconfig("--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
     machine.wait_until_ready()
     wanted = granted(NODE) | granted(STATIC_PODS)
     repeat_an_event(machine)
@@ -134,7 +124,7 @@ def test_every_rule_is_needed_and_none_is_missing(machine):
 
 def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
     bind(machine, DEREGISTER, DEREGISTER)
-    process = start(machine, "--deregister")
+    process = machine.start_by_kubeconfig("--deregister")
     machine.wait_until_ready()
     eventually(lambda: machine.plane.get("lease", machine.name, "kube-node-lease"), within=15)
     assert process.stop() == 0
@@ -148,7 +138,7 @@ def test_the_right_to_ask_about_callers_is_needed_where_they_are_reviewed(machin
     config, port = machine.folder / "config.yaml", free_ports(1)[0]
     config.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
     scraper = next(who for who in accounts(machine.plane) if who.name == "account metrics")
-    start(machine, f"--config={config}", f"--port={port}")
+    machine.start_by_kubeconfig(f"--config={config}", f"--port={port}")
     machine.wait_until_ready()
 
     def scraped():

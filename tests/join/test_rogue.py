@@ -14,8 +14,6 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 from tests.join import rogue
 from tests.join.rogue import Rogue
-from tests.join.test_join import endpoint, pin
-from tests.join.test_serving import serving_requests
 
 SCRIPT = str(Path(sys.executable).with_name("fake-kubelet"))
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
@@ -78,7 +76,7 @@ def test_discovery_by_file_is_bounded(tmp_path, answer):
 def test_join_runs_no_code_of_the_directory_that_it_is_started_in(machine, tmp_path):
     hostile = HostileDirectory(tmp_path)
     machine.bootstrap.unlink()
-    words = [endpoint(machine), "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", pin(machine.plane)]
+    words = [machine.plane.endpoint, "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash", machine.plane.pin]
     files = [*machine.flags, f"--client-ca-file={tmp_path / 'ca.crt'}"]
     log = tmp_path / "fake-kubelet.log"
     process = Process("fake-kubelet", [SCRIPT, "join", *words, *files], log=log, cwd=hostile.folder)
@@ -134,6 +132,6 @@ def test_addresses_that_no_certificate_can_have_are_left_out(machine):
     addresses = [*odd, {"type": "InternalIP", "address": "192.0.2.1"}]
     patch = yaml.safe_dump({"status": {"addresses": addresses}}, allow_unicode=True)
     machine.plane.kubectl("patch", "node", machine.name, "--subresource=status", "--type=merge", f"--patch={patch}")
-    eventually(lambda: serving_requests(machine), within=40)
+    eventually(machine.serving_requests, within=40)
     assert machine.processes[0].running
     assert "Traceback" not in machine.log_text()

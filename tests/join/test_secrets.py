@@ -11,8 +11,6 @@ from agent.core.x509 import private_key
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.waiting import eventually
 from tests.join.connect_proxy import ConnectProxy
-from tests.join.test_credentials import start, write_kubeconfig
-from tests.join.test_join import by_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
 PASSWORD = "hunter2"
@@ -71,7 +69,7 @@ def test_a_bootstrap_tells_nobody_its_secrets(machine, rotate):
 
 
 def test_join_tells_nobody_its_secrets_but_whom_the_user_told(machine):
-    process = by_token(machine, more=["-v=10"])
+    process = machine.join_by_token(more=["-v=10"])
     eventually(lambda: "Successfully registered node" in machine.log_text(), within=20)
     assert not [line for line in spoken(process) if SECRET in line]
     assert SECRET not in Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
@@ -97,8 +95,8 @@ def test_a_proxy_that_lets_nobody_through_is_told_without_its_password(machine):
     with ConnectProxy(None) as proxy:
         address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
         server = "https://kubernetes.default.svc:6443"
-        write_kubeconfig(machine, {"token": BOOTSTRAP_TOKEN}, **{"server": server, "proxy-url": address})
-        process = start(machine, "-v=10")
+        machine.write_kubeconfig({"token": BOOTSTRAP_TOKEN}, **{"server": server, "proxy-url": address})
+        process = machine.start_by_kubeconfig("-v=10")
         eventually(lambda: "the proxy answered 407 Proxy Authentication Required" in machine.log_text())
         assert process.stop() == 0
     assert PASSWORD not in machine.log_text()

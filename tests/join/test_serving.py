@@ -3,16 +3,10 @@
 from agent.core.x509 import read_certificates
 from tests.cluster.waiting import eventually
 
-SERVING = "kubernetes.io/kubelet-serving"
-
-
-def serving_requests(machine):
-    return [csr for csr in machine.signing_requests() if csr["spec"]["signerName"] == SERVING]
-
 
 def test_a_serving_certificate_is_asked_for_with_the_nodes_addresses_and_kept_when_approved(machine):
     machine.start("--rotate-certificates", "--rotate-server-certificates")
-    (request,) = eventually(lambda: serving_requests(machine), within=20)
+    (request,) = eventually(machine.serving_requests, within=20)
     assert request["spec"]["usages"] == ["digital signature", "server auth"]
     assert request["spec"]["username"] == f"system:node:{machine.name}"
     machine.plane.kubectl("certificate", "approve", request["metadata"]["name"])

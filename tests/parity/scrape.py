@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import Identity
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
-from tests.server.caller import Identity
 
 # What a kubelet tells and we do not
 LACKING = {

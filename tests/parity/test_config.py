@@ -1,7 +1,6 @@
 """The same flags and files give the same KubeletConfiguration in a real kubelet and here, field by field."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +25,8 @@ _MACHINES = 2
 
 
 @pytest.fixture(scope="module")
-def machines(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]]:
+def machines(root: None, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]]:
     """Places to run kubelets side by side."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     with agreeable_api() as port:
         places = [Machine(binaries, tmp_path_factory.mktemp("k"), port) for _ in range(_MACHINES)]
         with places[0], places[1]:

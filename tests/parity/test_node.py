@@ -1,7 +1,6 @@
 """fake-kubelet beside a real kubelet: the same command line gives the same Node, CSINode, Lease and events."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,10 +46,8 @@ class Observed:
 
 
 @pytest.fixture(scope="module")
-def observed(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Observed:
+def observed(root: None, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Observed:
     """Kubelets and agents side by side."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     return Observed(control_plane, lambda: tmp_path_factory.mktemp("k"))
 
 

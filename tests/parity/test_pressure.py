@@ -1,6 +1,5 @@
 """Real pressure on this machine, told alike by a real kubelet and by fake-kubelet."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,9 +22,7 @@ _MOST_SECONDS, _SLACK_SECONDS = 5.0, 3.0
 
 
 @pytest.fixture
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if os.geteuid() != 0:
-        pytest.skip("mounting a filesystem needs root")
+def disk(root: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with small_disk(tmp_path_factory.mktemp("d"), mebibytes=64) as mount:
         yield mount
 

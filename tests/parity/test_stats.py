@@ -54,11 +54,9 @@ class Measured(NamedTuple):
 
 @pytest.fixture(scope="module")
 def measured(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    root: None, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Measured, Measured]]:
     """Kubelet and fake-kubelet while every core burns, so that a rate is the same over whatever seconds they take."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     if not root_version(HostFiles(Path("/"))):
         pytest.skip("in a container a kubelet takes the container's cgroup for the machine; we tell of the machine")
     folder = tmp_path_factory.mktemp("k")

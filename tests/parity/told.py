@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from tests.bench.api import watch_node
+from tests.cluster.api import NODES
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.waiting import eventually
 
@@ -41,7 +41,7 @@ class Told:
 
     def _follow(self, control_plane: ControlPlane, name: str) -> None:
         while not self._over.is_set():  # each watch begins with the Node as it is
-            with watch_node(control_plane, name, seconds=_WATCH_SECONDS) as states:
+            with control_plane.api.watch(NODES, name, seconds=_WATCH_SECONDS) as states:
                 for node in states:
                     self._note(name, node)
 

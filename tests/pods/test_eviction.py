@@ -1,7 +1,6 @@
 """A disk that fills up: the same pods go from a real kubelet and from fake-kubelet, and the same is said of them."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -23,9 +22,7 @@ _AVAILABLE = re.compile(r"available: \w+")
 
 
 @pytest.fixture
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("mounting a filesystem needs root")
+def disk(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with small_disk(tmp_path_factory.mktemp("d"), mebibytes=64) as mount:
         yield mount
 

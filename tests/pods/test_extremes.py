@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.waiting import eventually
-from tests.pods.conftest import Home
+from tests.pods.home import Home
 
 BRISK = ("--node-lease-duration-seconds=4", "--node-status-update-frequency=1s")
 CRASHING = {"fake-kubelet.dev/run-for": "0s", "fake-kubelet.dev/exit-code": "1"}

@@ -1,7 +1,6 @@
 """The same pods on a real kubelet and on fake-kubelet: the API sees no difference, from their start to their end."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -86,10 +85,10 @@ def pod_name(case: PodCase) -> str:
 
 
 @pytest.fixture(scope="module")
-def sides(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+def sides(
+    root: None, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Side, Side]]:
     """A kubelet and fake-kubelet, and what became of the pods of all cases on them."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     folder = tmp_path_factory.mktemp("p")
     both = Side(control_plane, "pods-kubelet", folder), Side(control_plane, "pods-ours", folder)
     kubelet = RealKubelet(control_plane, both[0].name, tmp_path_factory.mktemp("k"), config=_CONFIG)

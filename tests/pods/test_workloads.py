@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.waiting import eventually
-from tests.pods.conftest import Home
+from tests.pods.home import Home
 
 EVERYTHING = [{"operator": "Exists"}]  # what the DaemonSets of kind tolerate
 SOON = {"fake-kubelet.dev/run-for": "1s"}

@@ -9,8 +9,7 @@ import pytest
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
-from tests.faults.member import through
-from tests.faults.proxy import FaultProxy
+from tests.cluster.proxy import FaultProxy, through
 
 
 class Page(NamedTuple):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
+from tests.cluster.api import NOBODY, Identity, bearer
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pairs import Pair, client_pair
-from tests.server.caller import NOBODY, Identity, bearer
 
 # account → the rules of its ClusterRole, as verbs and subresources of nodes
 _GRANTS = {

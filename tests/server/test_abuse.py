@@ -1,20 +1,19 @@
 """The heart beats on, whatever comes in at the door."""
 
 import asyncio
-import json
 import time
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NOBODY
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.caller import NOBODY
 from tests.server.malformed import dawdle, requests, stranger, strangers, throw
+from tests.server.vitals import renewals, resident_kib
 
 pytestmark = pytest.mark.anyio
 
@@ -27,18 +26,6 @@ _MOST_SECONDS = 90  # some 30 on an idle machine
 _LATEST_SECONDS = 20.0
 _MOST_GROWTH_KIB, _MOST_LEFT_KIB = 40 * 1024, 16 * 1024
 _PATIENCE_SECONDS = 5.0
-
-
-def resident_kib(pid: int, field: str = "VmRSS") -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field))
-
-
-def renewals(control_plane: ControlPlane, name: str) -> list[float]:
-    """When the API server saw the node renew its lease."""
-    events = map(json.loads, control_plane.audit_log.read_text().splitlines())
-    mine = (e for e in events if e["verb"] == "update" and (e.get("objectRef") or {}).get("name") == name)
-    return [datetime.fromisoformat(e["requestReceivedTimestamp"]).timestamp() for e in mine]
 
 
 async def honest(port: int, waits: list[float]) -> None:

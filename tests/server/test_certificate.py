@@ -10,10 +10,10 @@ import pytest
 
 from agent.core.x509 import Certificate, read_certificate
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NOBODY, Identity
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.caller import NOBODY, Identity
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from agent.core import lease
 from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NOBODY
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.caller import NOBODY
 from tests.server.crowd import Crowd, peak, settled_kib
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.cluster.api import Identity
 from tests.cluster.waiting import eventually
-from tests.server.caller import Identity
 
 
 def families(text):

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import Identity
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.caller import Identity
 from tests.server.fuzz import MARK, Door, Findings, Fuzzer, fuzz
 from tests.server.identities import account, accounts
 from tests.server.malformed import stranger

@@ -1,7 +1,6 @@
 """Each endpoint for each identity, on a real kubelet and on ours: the same status, and the same words for a no."""
 
 import http.client
-import os
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,15 +11,15 @@ from typing import NamedTuple
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NOBODY, Answer, Identity, bearer
+from tests.cluster.audit import entries
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pairs import Pair, authority, client_pair
 from tests.cluster.ports import free_ports
+from tests.cluster.proxy import FaultProxy, through
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
-from tests.faults.member import through
-from tests.faults.proxy import FaultProxy
 from tests.server import framing
-from tests.server.caller import NOBODY, Answer, Identity, bearer
 from tests.server.framing import CASES, STRICTER, Case
 from tests.server.identities import account, everybody
 from tests.server.malformed import stranger
@@ -59,10 +58,8 @@ class Sides(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def sides(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+def sides(root: None, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     """A kubelet and ours, each on its own node, both set up as kubeadm sets a kubelet up."""
-    if os.geteuid() != 0:
-        pytest.skip("the real kubelet needs root")
     folder, names = tmp_path_factory.mktemp("d"), ("door-kubelet", "door-ours")
     with ExitStack() as stack:
         proxy = stack.enter_context(ExitStack())
@@ -207,8 +204,7 @@ def test_rights_that_were_asked_about_a_moment_ago_are_not_asked_about_again(
 
 def reviews(control_plane: ControlPlane) -> int:
     """How often our node has asked the API server about somebody."""
-    lines = control_plane.audit_log.read_text().splitlines()
-    return sum("reviews" in line and "system:node:door-ours" in line for line in lines)
+    return sum(1 for _ in entries(control_plane.audit_log, "reviews", "system:node:door-ours"))
 
 
 def test_without_the_api_server_only_what_it_said_before_counts(sides: Sides, control_plane: ControlPlane) -> None:

@@ -1,17 +1,14 @@
 """How a node is doing while somebody mistreats it: its renewals and its memory."""
 
-import json
-from datetime import datetime
 from pathlib import Path
 
+from tests.cluster import audit
 from tests.cluster.control_plane import ControlPlane
 
 
 def renewals(control_plane: ControlPlane, name: str) -> list[float]:
     """When the API server saw the node renew its lease."""
-    events = map(json.loads, control_plane.audit_log.read_text().splitlines())
-    mine = (e for e in events if e["verb"] == "update" and (e.get("objectRef") or {}).get("name") == name)
-    return [datetime.fromisoformat(e["requestReceivedTimestamp"]).timestamp() for e in mine]
+    return [moment.timestamp() for moment in audit.renewals(audit.requests_of(name, control_plane.audit_log))]
 
 
 def resident_kib(pid: int, field: str = "VmRSS") -> int:

@@ -1,4 +1,3 @@
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +13,8 @@ from tests.systemd.wheelhouse import install
 
 
 @pytest.fixture(scope="session")
-def layers(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def layers(root: None, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A Debian, and our wheel installed in it without a network."""
-    if os.geteuid() != 0:
-        pytest.skip("booting a machine needs root")
     if shutil.which("systemd-nspawn") is None:
         lacking("systemd-nspawn is not installed; see .ci/packages")
     try:

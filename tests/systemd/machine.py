@@ -1,7 +1,5 @@
 """A Debian machine with systemd as its first process, in a network namespace of its own."""
 
-import os
-import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -9,9 +7,9 @@ from typing import Self
 
 from tests.cluster.command import CommandFailed, run
 from tests.cluster.island import ADDRESS, Island
-from tests.cluster.process import leash
+from tests.cluster.process import Process
+from tests.cluster.proxy import FaultProxy
 from tests.cluster.waiting import eventually
-from tests.faults.proxy import FaultProxy
 from tests.systemd.overlay import layer
 
 # nspawn's own end is not the end of the machine, but that of a process namespace is the end of all in it.
@@ -28,7 +26,7 @@ class Machine:
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._life = ExitStack()
         self._island: Island | None = None
-        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._nspawn: Process | None = None
         self._leader = 0
 
     def __enter__(self) -> Self:
@@ -61,16 +59,12 @@ class Machine:
             f"--network-namespace-path={self._island.path}",
         ]
         options += ["--console=read-only", "--resolv-conf=off", "--timezone=off"]
-        with (self._directory / "console.log").open("ab") as console:
-            self._nspawn = subprocess.Popen(
-                [*leash(), *_CAGE, "systemd-nspawn", *options, "systemd.show_status=0"],
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=subprocess.STDOUT,
-                env=os.environ | {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
-            )
-        self._leader = eventually(self._find_leader, within=20, every=0.05)
-        eventually(lambda: self._state() in {"running", "degraded"}, within=60)
+        argv = [*_CAGE, "systemd-nspawn", *options, "systemd.show_status=0"]
+        env = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
+        self._nspawn = Process("systemd-nspawn", argv, log=self._directory / "console.log", env=env)
+        self._nspawn.start()
+        self._leader = eventually(self._find_leader, every=0.05)
+        eventually(lambda: self._state() in {"running", "degraded"})
 
     def run(self, *argv: str, check: bool = True) -> str:
         """What a command of root prints there."""
@@ -90,7 +84,7 @@ class Machine:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def wait_until_off(self, within: float = 60.0) -> None:
+    def wait_until_off(self, within: float = 240.0) -> None:
         """Return when it has powered itself off."""
         assert self._nspawn is not None
         self._nspawn.wait(within)
@@ -100,14 +94,13 @@ class Machine:
         """Switch it off without any warning."""
         if self._nspawn is not None:
             self._nspawn.kill()
-            self._nspawn.wait()
             self._nspawn = None
             eventually(lambda: not Path(f"/proc/{self._leader}").exists(), every=0.01)
 
     def _find_leader(self) -> int:
         """The machine's PID 1 as the host sees it; an earlier child of nspawn goes away."""
         assert self._nspawn is not None
-        assert self._nspawn.poll() is None, (self._directory / "console.log").read_text()
+        assert self._nspawn.running, self._nspawn.log_text()
         found = [pid for nspawn in _children(self._nspawn.pid) for pid in _children(nspawn)]
         return next((pid for pid in found if Path(f"/proc/{pid}/comm").read_text() == "systemd\n"), 0)
 

@@ -8,8 +8,8 @@ from typing import Any
 from tests.cluster.command import run
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.node_view import NodeView
 from tests.cluster.waiting import eventually
-from tests.join.test_join import pin
 from tests.systemd.machine import Machine
 from tests.systemd.vm import VirtualMachine
 
@@ -17,39 +17,30 @@ COMMAND = "/opt/fake-kubelet/bin/fake-kubelet"
 UNIT = "fake-kubelet"
 
 
-class Member:
+class Member(NodeView):
     """The machine and its Node."""
 
-    def __init__(self, machine: Machine | VirtualMachine, plane: ControlPlane, *, patience: float = 60.0) -> None:
-        self.machine, self.plane, self._patience = machine, plane, patience
+    def __init__(self, machine: Machine | VirtualMachine, plane: ControlPlane) -> None:
+        super().__init__(plane, machine.name)
+        self.machine = machine
 
     def install_and_join(self, *flags: str) -> str:
         """What the one line prints that makes the machine a node."""
-        server = self.plane.url.removeprefix("https://")
         told = self.machine.run(
-            *(COMMAND, "install", "--join", server, "--token", BOOTSTRAP_TOKEN),
-            *("--discovery-token-ca-cert-hash", pin(self.plane), *flags),
+            *(COMMAND, "install", "--join", self.plane.endpoint, "--token", BOOTSTRAP_TOKEN),
+            *("--discovery-token-ca-cert-hash", self.plane.pin, *flags),
         )
         self.wait_until_ready()
         return told
 
-    def node(self) -> dict[str, Any]:
-        return self.plane.get("node", self.machine.name)
-
-    def ready(self) -> dict[str, Any]:
-        """The Ready condition."""
-        conditions: list[dict[str, Any]] = self.node()["status"]["conditions"]
-        return next(condition for condition in conditions if condition["type"] == "Ready")
-
-    def wait_until_ready(self) -> None:
-        eventually(lambda: self.show("ActiveState") == "active", within=self._patience)
-        eventually(lambda: self.ready()["status"] == "True", within=self._patience)
+    def wait_until_ready(self) -> dict[str, Any]:
+        """Until the unit is active and the Node Ready."""
+        eventually(lambda: self.show("ActiveState") == "active")
+        return super().wait_until_ready()
 
     def event_messages(self, reason: str) -> list[str]:
         """What the node's events of a reason say."""
-        selector = f"involvedObject.name={self.machine.name},reason={reason}"
-        found = json.loads(self.plane.kubectl("get", "events", "--field-selector", selector, "--output=json"))
-        return [event["message"] for event in found["items"]]
+        return [event["message"] for event in self.events(reason=reason)]
 
     def show(self, name: str) -> str:
         """A property of the unit."""

@@ -4,7 +4,6 @@ import pytest
 
 from tests.cluster.command import CommandFailed
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
-from tests.join.test_join import pin
 from tests.systemd.member import COMMAND, UNIT, Member
 
 STATE = "/var/lib/fake-kubelet"
@@ -69,7 +68,7 @@ class Victim:
         server = self.plane.url.removeprefix("https://")
         words = ("install", "--join", server, "--token", BOOTSTRAP_TOKEN, "--discovery-token-ca-cert-hash")
         try:
-            return self.root(*words, pin(self.plane), *flags)
+            return self.root(*words, self.plane.pin, *flags)
         except CommandFailed as failure:
             return failure.said
 

@@ -62,11 +62,11 @@ def test_started_is_who_had_a_heartbeat_accepted_however_long_that_takes(member)
 
 
 def test_a_killed_daemon_is_back_before_the_cluster_misses_it(member):
-    before, uid, restarts = member.ready(), member.node()["metadata"]["uid"], int(member.show("NRestarts"))
+    before, uid, restarts = member.condition("Ready"), member.node()["metadata"]["uid"], int(member.show("NRestarts"))
     member.machine.run("kill", "-KILL", str(member.pid()))
     eventually(lambda: int(member.show("NRestarts")) > restarts, within=20)
     member.wait_until_ready()
-    assert member.ready()["lastTransitionTime"] == before["lastTransitionTime"]
+    assert member.condition("Ready")["lastTransitionTime"] == before["lastTransitionTime"]
     assert member.node()["metadata"]["uid"] == uid
 
 
@@ -104,7 +104,7 @@ def test_a_stop_is_quick_and_as_with_a_kubelet_the_cluster_hears_nothing_of_it(m
     took = time.monotonic() - began
     assert member.show("Result") == "success"
     assert took < 5
-    assert member.ready()["status"] == "True"
+    assert member.condition("Ready")["status"] == "True"
     member.systemctl("start")
     member.wait_until_ready()
 

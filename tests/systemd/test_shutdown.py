@@ -9,7 +9,7 @@ from tests.systemd.member import UNIT
 
 
 def is_told(member):
-    ready = member.ready()
+    ready = member.condition("Ready")
     return (ready["status"], ready["reason"], ready["message"]) == ("False", "KubeletNotReady", "node is shutting down")
 
 
@@ -44,7 +44,7 @@ def test_a_shutdown_that_is_called_off_leaves_a_ready_node_and_a_lock(member):
     eventually(lambda: is_told(member), within=15)
     machine.run("systemctl", "mask", "--runtime", "--quiet", "poweroff.target")  # logind finds out at the last moment
     machine.run("systemctl", "stop", "slow")
-    eventually(lambda: member.ready()["status"] == "True", within=15)
+    eventually(lambda: member.condition("Ready")["status"] == "True", within=15)
     machine.run("systemctl", "unmask", "--runtime", "--quiet", "poweroff.target")
     eventually(lambda: UNIT in locks(member))
     assert "Shutdown manager detected shutdown cancellation" in member.event_messages("Shutdown")

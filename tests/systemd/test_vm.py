@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.lacking import lacking
 from tests.cluster.waiting import eventually
+from tests.systemd.kubeadm import kubeadm_join
 from tests.systemd.member import COMMAND, UNIT, Member
-from tests.systemd.test_kubeadm import kubeadm_join
 from tests.systemd.vm import VirtualMachine
 
 CONFIG = "/etc/fake-kubelet/config.yaml"
@@ -40,7 +40,7 @@ def vm(layers, control_plane, tmp_path_factory):
         settings = (ROOT / "config" / "service.yaml").read_text() + EVICTION
         machine.run("mkdir", "/etc/fake-kubelet")
         machine.run("sh", "-c", f"echo '{settings}' > {CONFIG}")
-        made = Member(machine, control_plane, patience=240)
+        made = Member(machine, control_plane)
         made.install_and_join()
         yield made
     control_plane.kubectl("delete", "node", machine.name, "--ignore-not-found", "--wait=false")
@@ -118,10 +118,10 @@ def test_a_limit_of_the_unit_is_the_capacity_of_the_node_where_that_is_asked_for
 def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
     uid, began = vm.node()["metadata"]["uid"], time.monotonic()
     vm.machine.run("systemctl", "poweroff", "--no-wall")
-    eventually(lambda: vm.ready()["message"] == "node is shutting down", within=60, every=0.05)
+    eventually(lambda: vm.condition("Ready")["message"] == "node is shutting down", within=60, every=0.05)
     figure("poweroff of a VM to NotReady", f"{time.monotonic() - began:.1f} s")
     vm.machine.wait_until_off()
-    assert vm.ready()["message"] == "node is shutting down"
+    assert vm.condition("Ready")["message"] == "node is shutting down"
     vm.machine.boot()
     vm.wait_until_ready()
     assert vm.node()["metadata"]["uid"] == uid
@@ -135,6 +135,6 @@ def test_after_kubeadm_join_it_is_a_node_in_kubelets_place(vm, control_plane):
     vm.machine.run(COMMAND, "uninstall", "--purge")
     control_plane.kubectl("delete", "node", vm.machine.name)
     kubeadm_join(vm.machine, control_plane)
-    eventually(lambda: vm.ready()["status"] == "True", within=120)
+    eventually(lambda: vm.condition("Ready")["status"] == "True", within=120)
     assert "fake-kubelet" in vm.machine.run("systemctl", "show", "--property=ExecStart", "kubelet")
     vm.machine.run("systemctl", "stop", "kubelet")

@@ -3,7 +3,6 @@
 import json
 import shutil
 import socket
-import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Self
 
 from tests.cluster.command import CommandFailed, run
 from tests.cluster.island import Island
-from tests.cluster.process import leash
+from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 from tests.systemd.overlay import layer
 
@@ -65,7 +64,7 @@ class VirtualMachine:
         self._commands = commands  # what is to be in /usr/local/bin
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._disk = directory / "disk.img"
-        self._qemu: subprocess.Popen[bytes] | None = None
+        self._qemu: Process | None = None
         self._runner: Any = None  # what root's commands go through, and its answers
         self._answers: Any = None
         self._island: Island | None = None
@@ -118,7 +117,8 @@ class VirtualMachine:
         words += [word for device in devices for word in ("-device", device)]
         qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", *words]
         inside = ["ip", "netns", "exec", self._island.name]  # nothing but the API server can be reached from there
-        self._qemu = subprocess.Popen([*leash(), *inside, *qemu], stdin=subprocess.DEVNULL)
+        self._qemu = Process("qemu", [*inside, *qemu], log=self._directory / "qemu.log")
+        self._qemu.start()
         self._runner = eventually(lambda: _connected(door))
         self._answers = self._runner.makefile()
         self._runner.settimeout(_BOOT_SECONDS)
@@ -136,7 +136,7 @@ class VirtualMachine:
         """Have a file there, and the folders above it."""
         self.run("python3", "-c", _WRITE, path, text)
 
-    def wait_until_off(self, within: float = 120.0) -> None:
+    def wait_until_off(self, within: float = 240.0) -> None:
         """Return when it has powered itself off."""
         assert self._qemu is not None
         self._qemu.wait(within)
@@ -146,7 +146,6 @@ class VirtualMachine:
         """Switch it off without any warning."""
         if self._qemu is not None:
             self._qemu.kill()
-            self._qemu.wait()
             self._qemu = None
         for end in (self._answers, self._runner):
             if end is not None:

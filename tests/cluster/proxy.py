@@ -1,6 +1,6 @@
 """A TCP proxy that misbehaves on demand, in a thread of its own; it needs no root and sees no plain text.
 
-`python -m tests.faults.proxy FROM_PORT TO_PORT` is a way to an API server that ends when it is killed.
+`python -m tests.cluster.proxy FROM_PORT TO_PORT` is a way to an API server that ends when it is killed.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+import yaml
 
 _CHUNK_BYTES = 65536
 
@@ -128,6 +130,17 @@ class FaultProxy:
                 await writer.drain()
         with suppress(OSError):
             writer.close()
+
+
+def through(port: int, kubeconfig: Path, target: Path, **user: Any) -> Path:
+    """A copy of a kubeconfig that leads through a proxy, perhaps as another user."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    if user:
+        document["users"][0]["user"] = user
+    target.write_text(yaml.safe_dump(document))
+    target.chmod(0o600)
+    return target
 
 
 async def _hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,0 +1,167 @@
+"""The tests' one client over HTTPS: of API servers and of kubelets, as whoever it is told to be."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/api/v1/namespaces/default/events"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+CSINODES = "/apis/storage.k8s.io/v1/csinodes"
+SIGNING_REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Refused(Exception):
+    """The server said no."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(f"{code}: {words}")
+        self.code = code
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+    @property
+    def message(self) -> str:
+        """The words of a Status, or all of the body."""
+        is_status = self.status >= 400 and self.body.startswith(b"{")
+        return str(self.json().get("message", "")) if is_status else self.body.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What somebody shows, and whom he trusts: without an authority anybody, as kubelets sign for themselves."""
+
+    name: str
+    certificate: tuple[Path, Path] | None = None  # and key
+    headers: Mapping[str, str] = field(default_factory=dict)
+    authority: Path | None = None
+
+    def ask(
+        self, port: int, method: str, path: str, body: bytes = b"", *, source: str = "127.0.0.1", **headers: str
+    ) -> Answer:
+        """One request on a connection of its own: the server may have been restarted since the last one."""
+        with self.connect(port, source=source) as connection:
+            connection.request(method, path, body=body or None, headers={**self.headers, **headers})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.headers), response.read())
+
+    @contextmanager
+    def connect(
+        self, port: int, *, source: str = "127.0.0.1", timeout: float = 60.0
+    ) -> Iterator[http.client.HTTPSConnection]:
+        """A connection for many requests, without headers of its own."""
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=timeout, context=self._tls(), source_address=(source, 0)
+        )
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.authority) if self.authority else unchecked_tls()
+        if self.certificate:
+            context.load_cert_chain(*self.certificate)
+        return context
+
+
+NOBODY = Identity("nobody")
+
+
+def bearer(name: str, token: str, authority: Path | None = None) -> Identity:
+    """Somebody with a token."""
+    return Identity(name, headers={"Authorization": f"Bearer {token}"}, authority=authority)
+
+
+def unchecked_tls() -> ssl.SSLContext:
+    """For whoever serves with a certificate of his own making."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+class Api:
+    """An API server on loopback, asked by one identity: without kubectl's start-up time."""
+
+    def __init__(self, port: int, identity: Identity) -> None:
+        self._port, self._identity = port, identity
+
+    def as_bearer(self, token: str) -> Self:
+        """The same server, for the bearer of a token."""
+        return type(self)(self._port, bearer("bearer", token, self._identity.authority))
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Whatever it answers to one request."""
+        kind = content_type or (STRATEGIC if method == "PATCH" else JSON)
+        text = b"" if body is None else json.dumps(body).encode()
+        return self._identity.ask(self._port, method, path, text, **{"Content-Type": kind, **(headers or {})})
+
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> dict[str, Any]:
+        """The object that it answers with; Refused if it does not."""
+        answer = self.ask(method, path, body, content_type=content_type)
+        if answer.status >= 300:
+            raise Refused(answer.status, answer.message)
+        return answer.json()
+
+    def get(self, path: str) -> dict[str, Any]:
+        """One object."""
+        return self.request("GET", path)
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        """All objects of a list."""
+        found: list[dict[str, Any]] = self.get(path)["items"]
+        return found
+
+    def create(self, path: str, body: Any) -> dict[str, Any]:
+        """Make an object."""
+        return self.request("POST", path, body)
+
+    def patch(self, path: str, body: Any, content_type: str = MERGE_PATCH) -> dict[str, Any]:
+        """Change an object."""
+        return self.request("PATCH", path, body, content_type)
+
+    def delete(self, path: str) -> None:
+        """Remove an object; it is no fault if there is none."""
+        try:
+            self.request("DELETE", path)
+        except Refused as refusal:
+            if refusal.code != http.HTTPStatus.NOT_FOUND:
+                raise
+
+    @contextmanager
+    def watch(self, path: str, name: str, *, seconds: int) -> Iterator[Iterator[dict[str, Any]]]:
+        """An open watch of one object: the iterator gives each new state of it at the moment it comes."""
+        with self._identity.connect(self._port, timeout=seconds + 60) as connection:
+            target = f"{path}?fieldSelector=metadata.name={name}&watch=1&timeoutSeconds={seconds}"
+            connection.request("GET", target, headers=dict(self._identity.headers))
+            yield (json.loads(line)["object"] for line in connection.getresponse())
