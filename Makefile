@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 ARGS ?=
+# Four at once, most of which wait; the tests of a group stay together, in the order that tests/conftest.py gives them.
+PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
+
+unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew
 
 .PHONY: demo test test-lowest audit kind-test fuzz lint format lock bench clean
 
@@ -15,7 +19,7 @@ test: lint
 	@$(BIN)/python -m tests.cluster.build
 	@$(BIN)/python -m tests.systemd.rootfs
 	@$(BIN)/python -m tests.container.image
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # The unit tests and the contract of the embedded cluster with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev

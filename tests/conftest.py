@@ -23,6 +23,7 @@ _FIGURE = "figure"
 _NO_CONTROL_PLANE = "no control plane to test against: "
 # What a test needs, however indirectly, by its fixtures: tests are chosen by these words.
 _MARKS = {"binaries": "real", "metrics_server": "real", "root": "root"}
+_RANK_OF_OTHERS = 2
 
 settings.register_profile("patient", settings(), deadline=None)  # a busy machine is no fault
 settings.load_profile("patient")
@@ -121,10 +122,30 @@ def start_agent(tmp_path: Path) -> Iterator[Callable[..., AgentProcess]]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark each test with what it needs."""
+    """Mark each test with what it needs; the tests of a file are a group, where they do not say another one."""
     for fixture, mark in _MARKS.items():
         if fixture in getattr(item, "fixturenames", ()):
             item.add_marker(mark)
+    if not any(item.iter_markers("xdist_group")):
+        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(item.config.rootpath))))
+
+
+@pytest.hookimpl(trylast=True)  # after the order was made random
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the groups that take longest, so that no process has them to itself at the end."""
+    ranks: dict[str, int] = {}
+    for item in items:
+        ranks[_group(item)] = min(_rank(item), ranks.get(_group(item), _RANK_OF_OTHERS))
+    items.sort(key=lambda item: ranks[_group(item)])
+
+
+def _group(item: pytest.Item) -> str:
+    return str(next(item.iter_markers("xdist_group")).args[0])
+
+
+def _rank(item: pytest.Item) -> int:
+    marks = {mark.name for mark in item.iter_markers()}
+    return 0 if "slow" in marks else 1 if marks & {"real", "root"} else _RANK_OF_OTHERS
 
 
 def pytest_runtest_setup() -> None:
