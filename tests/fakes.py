@@ -17,6 +17,7 @@ from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unava
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 GIB = 2**30
+_MOST_TURNS = 100_000
 
 
 class FakeClock:
@@ -66,9 +67,13 @@ class FakeClock:
 
 
 async def settle() -> None:
-    """Let every task run until it waits for time or for somebody else."""
-    for _ in range(100):
+    """Let every task run until all of them wait: for time, for each other, or for what is outside this process."""
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # asyncio has no other way to ask
+    for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
+        if not ready:
+            return
+    raise AssertionError(f"a task has not begun to wait in {_MOST_TURNS} turns of the event loop")
 
 
 @asynccontextmanager
