@@ -10,7 +10,7 @@ PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
 
 unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew
 
-.PHONY: demo test test-lowest audit kind-test fuzz lint format lock bench clean
+.PHONY: demo test test-fast test-lowest mutants audit kind-test fuzz lint format lock bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -20,6 +20,10 @@ test: lint
 	@$(BIN)/python -m tests.systemd.rootfs
 	@$(BIN)/python -m tests.container.image
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+# The unit tests and the contract of the embedded cluster, on every core; needs neither Go nor root.
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not real and not root and not slow" tests/unit tests/contract $(ARGS)
 
 # The unit tests and the contract of the embedded cluster with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev

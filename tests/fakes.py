@@ -17,6 +17,8 @@ from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unava
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 GIB = 2**30
+_MOST_TURNS = 100_000
+_PATIENCE_SECONDS = 60.0
 
 
 class FakeClock:
@@ -66,9 +68,20 @@ class FakeClock:
 
 
 async def settle() -> None:
-    """Let every task run until it waits for time or for somebody else."""
-    for _ in range(100):
+    """Let every task run until all of them wait: for time, for each other, or for what is outside this process."""
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # asyncio has no other way to ask
+    for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
+        if not ready:
+            return
+    raise AssertionError(f"a task has not begun to wait in {_MOST_TURNS} turns of the event loop")
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait for what the kernel, a thread or another process does in its own time; the deadline is a bug's, not a load's."""
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        while not holds():
+            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

@@ -127,14 +127,14 @@ class Watch:
         self.status = response.status
         self._lines = response.content
 
-    async def next(self, within: float = 10.0) -> dict[str, Any]:
+    async def next(self, within: float = 60.0) -> dict[str, Any]:
         """The next event."""
         async with asyncio.timeout(within):
             line = await self._lines.readline()
         assert line, "the watch ended"
         return dict(json.loads(line))
 
-    async def until(self, wanted: Callable[[dict[str, Any]], bool], within: float = 10.0) -> list[dict[str, Any]]:
+    async def until(self, wanted: Callable[[dict[str, Any]], bool], within: float = 60.0) -> list[dict[str, Any]]:
         """All events up to the first wanted one."""
         seen: list[dict[str, Any]] = []
         async with asyncio.timeout(within):
@@ -142,14 +142,14 @@ class Watch:
                 seen.append(await self.next(within))
         return seen
 
-    async def rest(self, within: float = 15.0) -> list[dict[str, Any]]:
+    async def rest(self, within: float = 60.0) -> list[dict[str, Any]]:
         """All events up to the end of the stream."""
         async with asyncio.timeout(within):
             return [json.loads(line) async for line in self._lines]
 
 
 async def eventually(
-    read: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool], within: float = 15.0, every: float = 0.05
+    read: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool], within: float = 60.0, every: float = 0.05
 ) -> Any:
     """What is read once it holds; controllers need a moment."""
     async with asyncio.timeout(within):

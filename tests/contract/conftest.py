@@ -13,7 +13,7 @@ import pytest
 from agent.minicluster import MiniCluster
 from tests.contract.client import Api, bearer
 
-SERVERS = ("mini", "real")
+SERVERS = ("mini", pytest.param("real", marks=pytest.mark.real))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,10 +55,16 @@ def runner(binary: str, kubeconfig: Path, home: Path) -> Kubectl:
     return run
 
 
+@pytest.fixture(scope="session")
+async def tls(anyio_backend: str) -> tuple[ssl.SSLContext, str]:
+    """A certificate for all embedded clusters, and who signed it: a process has to make its key."""
+    return await make_tls("127.0.0.1")
+
+
 @pytest.fixture
-async def mini_kubectl(tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
-    tls, authority = await make_tls("127.0.0.1")
-    async with MiniCluster(ssl_context=tls) as cluster:
+async def mini_kubectl(tmp_path: Path, tls: tuple[ssl.SSLContext, str]) -> AsyncIterator[tuple[str, Path]]:
+    context, authority = tls
+    async with MiniCluster(ssl_context=context) as cluster:
         kubeconfig = tmp_path / "kubeconfig"
         cluster.write_kubeconfig(kubeconfig, certificate_authority=authority)
         yield stock_kubectl(), kubeconfig

@@ -113,6 +113,7 @@ async def test_a_watch_list_must_say_how_old_it_may_be(api: Api) -> None:
     assert answer.refusal == (422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {rule}')
 
 
+@pytest.mark.slow
 async def test_a_watch_ends_at_its_deadline_after_a_bookmark(api: Api, name: str) -> None:
     query = {"timeoutSeconds": "4", "allowWatchBookmarks": "true", "resourceVersion": "0"}
     async with api.watch(LEASES, fieldSelector=f"metadata.name={name}", **query) as watch:
@@ -121,6 +122,7 @@ async def test_a_watch_ends_at_its_deadline_after_a_bookmark(api: Api, name: str
     assert int(events[0]["object"]["metadata"]["resourceVersion"]) > 0
 
 
+@pytest.mark.slow
 async def test_bookmarks_come_only_if_asked_for(api: Api, name: str) -> None:
     async with api.watch(LEASES, fieldSelector=f"metadata.name={name}", timeoutSeconds="3") as watch:
         assert await watch.rest() == []

@@ -148,7 +148,7 @@ async def test_a_watch_tells_what_happened_after_the_list(server, node_name):
     created = await server.nodes.create(node(node_name))
     patched = await server.nodes.patch_status(node_name, {"metadata": {"labels": {"example.com/a": "b"}}})
     seen = []
-    async with asyncio.timeout(10), aclosing(server.own_node.watch(listed.version, seconds=60)) as changes:
+    async with asyncio.timeout(60), aclosing(server.own_node.watch(listed.version, seconds=60)) as changes:
         async for change in changes:
             seen.append(change)
             if change.kind == "MODIFIED" and change.object["metadata"]["labels"].get("example.com/a"):

@@ -1,24 +1,42 @@
 import json
-import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
 from agent.adapters.settings.table import FLAGS
+from agent.cli import main
 
 
-def fake_kubelet(*arguments, env=None):
-    return subprocess.run(
-        [sys.executable, "-m", "agent", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | (env or {}),
-    )
+class Ended(NamedTuple):
+    """What is left of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def test_help_tells_of_every_flag_that_is_not_removed():
+@pytest.fixture
+def fake_kubelet(monkeypatch, capsys):
+    """Runs the command, in this process."""
+
+    def run(*arguments, env=None):
+        monkeypatch.setattr(sys, "argv", ["fake-kubelet", *arguments])
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as done:
+            code = done.code or 0
+        return Ended(code, *capsys.readouterr())
+
+    return run
+
+
+def test_help_tells_of_every_flag_that_is_not_removed(fake_kubelet):
     shown = fake_kubelet("--help")
     assert shown.returncode == 0
     for flag in FLAGS.values():
@@ -26,7 +44,7 @@ def test_help_tells_of_every_flag_that_is_not_removed():
     assert " demo " in shown.stdout
 
 
-def test_help_is_grouped():
+def test_help_is_grouped(fake_kubelet):
     titles = [line for line in fake_kubelet("-h").stdout.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles == [
         "Configuration:",
@@ -44,7 +62,7 @@ def test_help_is_grouped():
 
 
 def test_the_version_is_told_as_kubelet_does():
-    shown = fake_kubelet("--version")
+    shown = subprocess.run([sys.executable, "-m", "agent", "--version"], capture_output=True, text=True, check=False)
     assert (shown.returncode, shown.stdout) == (0, "Kubernetes v1.36.3\n")
 
 
@@ -70,7 +88,7 @@ def test_the_version_is_told_as_kubelet_does():
         (["--max-pods=5", "demo"], "demo takes no flags of kubelet"),
     ],
 )
-def test_a_mistake_is_one_clear_line_and_exit_code_1(arguments, said):
+def test_a_mistake_is_one_clear_line_and_exit_code_1(fake_kubelet, arguments, said):
     failed = fake_kubelet(*arguments)
     assert failed.returncode == 1
     (line,) = [line for line in failed.stderr.splitlines() if not line.startswith("I")]
@@ -78,7 +96,7 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(arguments, said):
     assert said in line.replace('\\"', '"')
 
 
-def test_flags_are_logged_from_verbosity_1_on_without_secrets():
+def test_flags_are_logged_from_verbosity_1_on_without_secrets(fake_kubelet):
     given = ["--kubeconfig=/no", "--max-pods=7", "--manifest-url-header=Authorization:s3cret"]
     plain, told = fake_kubelet(*given).stderr, fake_kubelet(*given, "-v=1").stderr
     assert "FLAG" not in plain
@@ -91,19 +109,19 @@ def test_flags_are_logged_from_verbosity_1_on_without_secrets():
     assert "s3cret" not in told
 
 
-def test_check_says_what_has_no_effect_and_starts_nothing():
+def test_check_says_what_has_no_effect_and_starts_nothing(fake_kubelet):
     checked = fake_kubelet("config", "check", "--hostname-override=n1", "--cgroup-driver=systemd")
     assert (checked.returncode, checked.stdout) == (0, "The settings of node n1 are valid.\n")
     assert '"Flags are accepted and have no effect here" flags="--cgroup-driver"' in checked.stderr
 
 
-def test_flags_may_stand_before_config_show():
+def test_flags_may_stand_before_config_show(fake_kubelet):
     shown = json.loads(fake_kubelet("--max-pods=5", "config", "show", "-o=json", "--port=1").stdout)
     assert (shown["kubeletconfig"]["maxPods"], shown["kubeletconfig"]["port"]) == (5, 1)
     assert shown["origins"]["maxPods"] == "--max-pods"
 
 
-def test_what_config_show_prints_is_a_config_file_with_the_same_meaning(tmp_path):
+def test_what_config_show_prints_is_a_config_file_with_the_same_meaning(fake_kubelet, tmp_path):
     first = fake_kubelet("config", "show", "--max-pods=29", "--sensor-interval=2s", "--kube-reserved=cpu=1")
     assert "\nmaxPods: 29  # --max-pods\n" in first.stdout
     assert "\nreadOnlyPort: 10255  # kubelet's default without --config\n" in first.stdout
@@ -135,7 +153,7 @@ def without_comments(text):
         ("fake-kubelet config show --pods", {"--pods", "--pods-per-core"}),
     ],
 )
-def test_a_shell_completes_flags_and_commands(typed, offered):
+def test_a_shell_completes_flags_and_commands(fake_kubelet, typed, offered):
     asked = {
         "_FAKE_KUBELET_COMPLETE": "complete_bash",
         "COMP_WORDS": typed,
@@ -145,5 +163,5 @@ def test_a_shell_completes_flags_and_commands(typed, offered):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_script_of_each_shell_names_our_command(shell):
+def test_the_completion_script_of_each_shell_names_our_command(fake_kubelet, shell):
     assert "_FAKE_KUBELET_COMPLETE" in fake_kubelet("completion", shell).stdout

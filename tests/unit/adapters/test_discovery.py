@@ -257,11 +257,10 @@ async def test_a_body_without_an_end_is_read_no_further_than_the_limit(place, tm
 async def test_a_body_that_drips_does_not_outlast_the_deadline(place, tmp_path):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Endless(part=b"x", pause=0.01)))
     found = Discovery(clock=SystemClock(), patience_seconds=0.3, transport=transport)
-    async with asyncio.timeout(9):  # the request alone would have ten seconds
-        with pytest.raises(
-            StartError, match=r"couldn't validate the identity of the API Server: no whole answer within 0\.3s"
-        ):
-            await discovered(found, place, tmp_path)
+    with pytest.raises(
+        StartError, match=r"couldn't validate the identity of the API Server: no whole answer within 0\.3s"
+    ):
+        await discovered(found, place, tmp_path)
 
 
 async def discovered(found, place, folder):
@@ -308,9 +307,8 @@ async def test_a_pipe_whose_writer_falls_silent_does_not_outlast_the_deadline():
     reader, writer = os.pipe()
     os.write(writer, b"clusters:")
     found = Discovery(clock=SystemClock(), patience_seconds=0.3)
-    async with asyncio.timeout(9):
-        with pytest.raises(StartError, match=r"no whole answer within 0\.3s"):
-            await found.by_file(f"/dev/fd/{reader}")
+    with pytest.raises(StartError, match=r"no whole answer within 0\.3s"):
+        await found.by_file(f"/dev/fd/{reader}")
     os.close(reader)
     os.close(writer)
 

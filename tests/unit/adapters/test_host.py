@@ -1,4 +1,3 @@
-import asyncio
 import os
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +9,7 @@ from agent.adapters.host import LinuxHost
 from agent.adapters.host.files import HostFiles
 from agent.core.config import Config, Resources
 from agent.core.model import DefaultRoute
+from tests.fakes import until
 
 pytestmark = pytest.mark.anyio
 
@@ -226,19 +226,12 @@ async def test_a_reading_that_hangs_costs_its_deadline_once_and_the_last_value_s
     first = await host.glance()
     (tmp_path / "proc/loadavg").unlink()
     os.mkfifo(tmp_path / "proc/loadavg")  # opening it blocks, as reading a dead disk does
-    loop = asyncio.get_running_loop()
-    began = loop.time()
     for _ in range(5):
         assert (await host.glance()).pids_used == first.pids_used
-    assert loop.time() - began < 3
     assert host.hangs
     assert [record.msg for record in caplog.records] == ["Host does not answer, keeping its last values"]
     (tmp_path / "proc/loadavg").write_text(TREE["proc/loadavg"])  # the reader gets its data
-    for _ in range(100):
-        await asyncio.sleep(0.01)
-        if not host.hangs:
-            break
-    assert not host.hangs
+    await until(lambda: not host.hangs)
 
 
 async def test_a_machine_that_tells_nothing_is_a_machine_without_capacity(tmp_path):

@@ -1,10 +1,10 @@
-import asyncio
 import threading
 
 import pytest
 
 from agent.adapters.host.probe import Probe
 from agent.adapters.host.sensor_tally import SensorTally
+from tests.fakes import until
 
 pytestmark = pytest.mark.anyio
 
@@ -24,10 +24,7 @@ def told(tally):
 
 
 async def settled(probe):
-    for _ in range(500):
-        await asyncio.sleep(0.01)
-        if not probe.hangs:
-            break
+    await until(lambda: not probe.hangs)
 
 
 async def test_each_reading_is_counted_and_a_failed_one_as_failed(tally):
@@ -49,7 +46,7 @@ async def test_each_reading_is_counted_and_a_failed_one_as_failed(tally):
 
 async def test_a_reading_that_hangs_is_seen_by_its_name_until_it_comes_back(tally, caplog):
     free = threading.Event()
-    probe = Probe({"quick": dict, "dead disk": lambda: {"a": free.wait(10)}}, deadline_seconds=0.5, tally=tally)
+    probe = Probe({"quick": dict, "dead disk": lambda: {"a": free.wait(60)}}, deadline_seconds=0.5, tally=tally)
     await probe.read()
     await probe.read()  # not begun again
     assert told(tally) == {("errors_total", "dead disk", "timeout"): 1, ("hanging", "dead disk"): 1}
@@ -61,8 +58,8 @@ async def test_a_reading_that_hangs_is_seen_by_its_name_until_it_comes_back(tall
 
 
 async def test_a_first_reading_has_more_time_since_there_is_no_last_value_to_keep(caplog):
-    slow = threading.Event()
-    probe = Probe({"slow": lambda: {"a": slow.wait(0.2)}}, deadline_seconds=0.01, first_deadline_seconds=10)
+    slow, waits = threading.Event(), iter((0.2, 60))
+    probe = Probe({"slow": lambda: {"a": slow.wait(next(waits))}}, deadline_seconds=0.01, first_deadline_seconds=60)
     assert await probe.read() == {"a": False}
     assert not caplog.records
     assert await probe.read() == {"a": False}

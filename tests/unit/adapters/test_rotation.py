@@ -6,7 +6,7 @@ import pytest
 
 from agent.adapters.credentials import load_credentials
 from agent.adapters.rotation import Rotation
-from tests.fakes import FakeClock, running
+from tests.fakes import FakeClock, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -59,10 +59,7 @@ class Rotating:
         """Move the clock, and wait for the threads that read files, which know nothing of it."""
         for _ in range(seconds):
             await self.clock.advance(1)
-            for _ in range(10_000):
-                await asyncio.sleep(0.001)
-                if self.clock.is_waited_for:
-                    break
+            await until(lambda: self.clock.is_waited_for)
 
 
 @pytest.fixture

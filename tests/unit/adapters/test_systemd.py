@@ -12,7 +12,7 @@ def mailbox(request, tmp_path, monkeypatch):
     name = str(tmp_path / "notify") if request.param == "path" else f"@fake-kubelet-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
         door.bind(name.replace("@", "\0", 1))
-        door.settimeout(5)
+        door.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
         yield door
 

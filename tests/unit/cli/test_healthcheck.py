@@ -24,7 +24,7 @@ def daemon():
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         answers["port"] = server.server_address[1]
         yield answers

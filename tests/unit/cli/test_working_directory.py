@@ -15,6 +15,7 @@ from tests.cluster.pairs import client_pair
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
+pytestmark = pytest.mark.slow  # a process for each command
 SCRIPT = str(Path(sys.executable).with_name("fake-kubelet"))
 
 

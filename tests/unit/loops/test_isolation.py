@@ -392,7 +392,7 @@ async def test_an_event_that_cannot_be_made_or_sent_is_dropped_and_the_next_one_
         assert node.voice.outcomes.value("dropped") == dropped + 2
         assert len(events.objects) == sent + 1
         assert counted(node) == {"events": 2}
-        await asyncio.wait_for(node.voice.drained(), 5)
+        await asyncio.wait_for(node.voice.drained(), 60)
 
 
 async def test_a_shutdown_goes_on_when_its_pods_raise(clock, make_node):

@@ -439,7 +439,7 @@ async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, weather,
     async with running(loop, voice):
         await churn(pods, voice, 0, 100)
         before = await churn(pods, voice, 100, 200)
-        after = await churn(pods, voice, 200, 800)
+        after = await churn(pods, voice, 200, 400)
         assert loop.shelf.pods() == []
     assert after - before < 100
 

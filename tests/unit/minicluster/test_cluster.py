@@ -22,6 +22,7 @@ from agent.minicluster.kinds.node import NODES
 from agent.minicluster.registry import Registry
 from agent.minicluster.store import HistoryExpiredError, Store, StoreClosedError
 from tests.contract.client import bearer
+from tests.fakes import until
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -166,7 +167,7 @@ async def test_the_cluster_ends_at_once_in_spite_of_open_watches() -> None:
         async with cluster:
             responses = [await session.get(f"{cluster.url}/api/v1/nodes?watch=true") for _ in range(20)]
             ending_since = asyncio.get_running_loop().time()
-        assert asyncio.get_running_loop().time() - ending_since < 1.0
+        assert asyncio.get_running_loop().time() - ending_since < 30.0  # aiohttp would wait for a minute
         assert [await response.read() for response in responses] == [b""] * 20
 
 
@@ -209,8 +210,7 @@ async def test_a_deleted_namespace_takes_its_content_along() -> None:
         await session.post(leases, json={"metadata": {"name": "l"}, "spec": {}})
         async with session.delete("/api/v1/namespaces/short") as response:
             assert (await response.json())["status"]["phase"] == "Terminating"
-        await asyncio.sleep(0.05)
-        assert cluster.store.get("namespaces", "short") is None
+        await until(lambda: cluster.store.get("namespaces", "short") is None)
         assert cluster.store.list("leases.coordination.k8s.io", "short") == []
 
 

@@ -11,7 +11,7 @@ from agent.adapters.certificates.serving import ServingCertificate, can_keep, en
 from agent.adapters.certificates.smith import Smith
 from agent.core.x509 import read_certificates
 from agent.ports import StartError
-from tests.fakes import FakeClock, running
+from tests.fakes import FakeClock, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -106,9 +106,7 @@ async def test_files_are_looked_at_every_ten_seconds_and_at_once_when_asked(file
     async with running(serving):
         put(files, pairs[0])
         serving.asked.set()
-        async with asyncio.timeout(5):
-            while not serving.is_ready:  # noqa: ASYNC110  a thread is at work, and its end makes no event
-                await asyncio.sleep(0.01)
+        await until(lambda: serving.is_ready)  # a thread is at work, and its end makes no event
 
 
 async def test_a_pair_is_made_where_there_is_none_and_then_kept(files):

@@ -43,7 +43,7 @@ class Server:
     async def answer(self, client):
         server = await asyncio.start_server(self._tell, "127.0.0.1", 0, ssl=self.context)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), ssl=client)
                 said = await reader.read()
             writer.close()

@@ -33,7 +33,7 @@ async def test_one_that_is_refused_ends_the_connection(port):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: n\r\n\r\n"
     writer.write(CASES["encoding: gzip, chunked"].raw + smuggled)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await reader.read()
     writer.close()
     assert answer.count(b"HTTP/1.") == 1

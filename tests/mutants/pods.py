@@ -1,0 +1,340 @@
+"""Mistakes about pods: admission, phase, conditions, containers, resources, and how they end."""
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = (
+    # conditions.py, status.py
+    Mutant(
+        "a pod that failed has succeeded", "pods/conditions.py", "return SUCCEEDED if all(", "return SUCCEEDED if any("
+    ),
+    Mutant(
+        "a pod that runs again is over",
+        "pods/conditions.py",
+        "    if not is_over and any(is_restarted",
+        "    if is_over and any(is_restarted",
+    ),
+    Mutant(
+        "a pod runs before its init containers are done",
+        "pods/conditions.py",
+        "if not is_initialized(pod, statuses) or not all(map(has_run, main)):",
+        "if not all(map(has_run, main)):",
+    ),
+    Mutant(
+        "a failed init container is waited for",
+        "pods/conditions.py",
+        'if any(codes[one["name"]] and not is_restarted(pod',
+        'if any(codes[one["name"]] and is_restarted(pod',
+    ),
+    Mutant(
+        "readiness gates do not count",
+        "pods/conditions.py",
+        '"Ready": _ready(pod) if containers_ready[0] else containers_ready',
+        '"Ready": containers_ready',
+    ),
+    Mutant(
+        "a completed pod has containers not ready",
+        "pods/conditions.py",
+        '"PodCompleted" if phase == SUCCEEDED else "PodFailed"',
+        '"ContainersNotReady"',
+    ),
+    Mutant(
+        "a pod's condition has always changed just now",
+        "pods/conditions.py",
+        'old["lastTransitionTime"] if old and is_same else now',
+        "now",
+    ),
+    Mutant("the pod's start moves", "pods/status.py", 'old.get("startTime") or now', "now"),
+    Mutant(
+        "a pod on the host network has an address of its own",
+        "pods/status.py",
+        "setting.host_ips if on_host else setting.pod_ips",
+        "setting.pod_ips",
+    ),
+    Mutant(
+        "a pod's addresses change",
+        "pods/status.py",
+        '    if pod.get("status", {}).get("podIP"):\n        return {}\n',
+        "",
+    ),
+    # container.py, restarts.py, life.py, script.py
+    Mutant(
+        "back-off without an end",
+        "pods/container.py",
+        "float(min(_FIRST_BACK_OFF_SECONDS * 2**doublings, _MOST_BACK_OFF_SECONDS))",
+        "float(_FIRST_BACK_OFF_SECONDS * 2**doublings)",
+    ),
+    Mutant(
+        "back-off the first time",
+        "pods/container.py",
+        'if not _restarts(status) or not ended.get("startedAt"):',
+        'if not ended.get("startedAt"):',
+    ),
+    Mutant(
+        "a long run is not forgiven", "pods/container.py", "_FORGIVEN_SECONDS = 600.0", "_FORGIVEN_SECONDS = 600000.0"
+    ),
+    Mutant(
+        "a restart is not counted",
+        "pods/container.py",
+        "min(_restarts(before) + 1, _MOST_RESTARTS) if ended else _restarts(before)",
+        "_restarts(before)",
+    ),
+    Mutant("a failure is completed", "pods/container.py", '"Error" if exit_code else "Completed"', '"Completed"'),
+    Mutant(
+        "the last state is forgotten",
+        "pods/container.py",
+        '"lastState": {"terminated": ended} if ended else {}',
+        '"lastState": {}',
+    ),
+    Mutant(
+        "on failure means always",
+        "pods/restarts.py",
+        '(policy == "OnFailure" and exit_code != 0)',
+        'policy == "OnFailure"',
+    ),
+    Mutant(
+        "a container is ready before its probe",
+        "pods/life.py",
+        'is_ready = is_up and began is not None and self._is_due(_probed_at(began, spec, "readinessProbe"))',
+        "is_ready = is_up",
+    ),
+    Mutant(
+        "init containers run together",
+        "pods/life.py",
+        "            if not was_initialized and is_waited_for(spec, self.statuses):\n                return\n",
+        "",
+    ),
+    Mutant(
+        "sidecars outlive the pod",
+        "pods/life.py",
+        "            self._end(filter(is_sidecar, init_containers(self.pod)))\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a terminal pod lives on",
+        "pods/life.py",
+        '    if is_terminal(pod):\n        return Turn(pod["status"], None)\n',
+        "",
+    ),
+    Mutant(
+        "an exit code is ignored",
+        "pods/script.py",
+        "return Script(default if own is None else own, code or 0)",
+        "return Script(default if own is None else own, 0)",
+    ),
+    # resources.py
+    Mutant(
+        "Guaranteed without limits",
+        "pods/resources.py",
+        'return "Guaranteed" if limited and equal else "Burstable"',
+        'return "Guaranteed" if equal else "Burstable"',
+    ),
+    Mutant("limits alone are BestEffort", "pods/resources.py", "if not requests and not limits:", "if not requests:"),
+    Mutant(
+        "init containers add up",
+        "pods/resources.py",
+        "        most = _most(most, own)\n",
+        "        most = _added(most, own)\n",
+    ),
+    Mutant(
+        "overhead is forgotten",
+        "pods/resources.py",
+        'return _added(total | _pod_level(pod, "requests"), _parsed(pod["spec"].get("overhead")))',
+        'return total | _pod_level(pod, "requests")',
+    ),
+    Mutant(
+        "CPUs are counted whole",
+        "pods/resources.py",
+        'return amount.millis if name == "cpu" else amount.value',
+        "return amount.value",
+    ),
+    # admission.py, matching.py, preemption.py
+    Mutant(
+        "memory pressure refuses everybody",
+        "pods/admission.py",
+        'quality(pod) != "BestEffort" or tolerates',
+        'quality(pod) == "Guaranteed" or tolerates',
+    ),
+    Mutant(
+        "a critical pod is refused under pressure",
+        "pods/admission.py",
+        "if not pressure or is_critical(pod):",
+        "if not pressure:",
+    ),
+    Mutant(
+        "one pod too many",
+        "pods/admission.py",
+        "if len(premises.others) + 1 > allocatable",
+        "if len(premises.others) > allocatable",
+    ),
+    Mutant(
+        "the last free byte is not given",
+        "pods/admission.py",
+        "asked[name] > allocatable.get(name, 0) - used:",
+        "asked[name] >= allocatable.get(name, 0) - used:",
+    ),
+    Mutant(
+        "NoSchedule keeps a bound pod out",
+        "pods/admission.py",
+        'if taint["effect"] == "NoExecute" and not tolerates',
+        'if taint["effect"] != "PreferNoSchedule" and not tolerates',
+    ),
+    Mutant(
+        "a port at any address is free at one",
+        "pods/admission.py",
+        "not found.isdisjoint({address, _ANY_ADDRESS})",
+        "address in found",
+    ),
+    Mutant(
+        "a node that goes down takes pods",
+        "pods/admission.py",
+        "if SHUTTING_DOWN not in problems:",
+        "if SHUTTING_DOWN in problems:",
+    ),
+    Mutant(
+        "affinity terms are all required",
+        "pods/matching.py",
+        "return required is None or any(_term_matches",
+        "return required is None or all(_term_matches",
+    ),
+    Mutant("an empty term matches", "pods/matching.py", "return bool(expressions or fields) and (", "return ("),
+    Mutant(
+        "In means NotIn",
+        "pods/matching.py",
+        "            return found in values\n",
+        "            return found not in values\n",
+    ),
+    Mutant(
+        "NotIn needs the label",
+        "pods/matching.py",
+        "            return found not in values\n",
+        "            return found is not None and found not in values\n",
+    ),
+    Mutant(
+        "a toleration without an effect fits none",
+        "pods/matching.py",
+        'if toleration.get("effect") and toleration["effect"] != taint["effect"]:',
+        'if toleration.get("effect") != taint["effect"]:',
+    ),
+    Mutant(
+        "a toleration's value does not count",
+        "pods/matching.py",
+        'operator == "Exists" or (operator == "Equal" and value == taint.get("value", ""))',
+        'operator in {"Exists", "Equal"}',
+    ),
+    Mutant(
+        "Guaranteed pods go first",
+        "pods/preemption.py",
+        "return [pod for pod, _ in (*from_effort, *from_burst, *from_guaranteed)]",
+        "return [pod for pod, _ in (*from_guaranteed, *from_burst, *from_effort)]",
+    ),
+    Mutant(
+        "critical pods make room for each other",
+        "pods/preemption.py",
+        "priority(pod) < priority(by)",
+        "priority(pod) <= priority(by)",
+    ),
+    Mutant(
+        "preemption takes more pods than it must",
+        "pods/preemption.py",
+        "        missing = _left(missing, [best])\n",
+        "",
+    ),
+    # ending.py, eviction.py, shutdown.py, parts.py
+    Mutant(
+        "a deadline is no failure",
+        "pods/ending.py",
+        "return passed._replace(reason=_DEADLINE[0], message=_DEADLINE[1])",
+        "return passed",
+    ),
+    Mutant(
+        "the last reason to end counts",
+        "pods/ending.py",
+        "return min(stops, key=lambda one: one.at, default=None)",
+        "return max(stops, key=lambda one: one.at, default=None)",
+    ),
+    Mutant("a grace period of zero is none", "pods/ending.py", "max(grace_seconds, _LEAST_SECONDS)", "grace_seconds"),
+    Mutant(
+        "an evicted pod has succeeded",
+        "pods/ending.py",
+        "return given._replace(exit_code=_KILLED, reason",
+        "return given._replace(reason",
+    ),
+    Mutant(
+        "important pods are evicted first",
+        "pods/eviction.py",
+        "(priority(pod), _requested(pod, resource))",
+        "(-priority(pod), _requested(pod, resource))",
+    ),
+    Mutant("critical pods are evicted", "pods/eviction.py", "(pod for pod in pods if not is_critical(pod))", "pods"),
+    Mutant(
+        "disks are more urgent than memory",
+        "pods/eviction.py",
+        'resource_of(one) != "memory"',
+        'resource_of(one) == "memory"',
+    ),
+    Mutant(
+        "a hard threshold waits for the pod",
+        "pods/eviction.py",
+        "if not threshold.grace_seconds:",
+        "if threshold.grace_seconds:",
+    ),
+    Mutant(
+        "a pod at a period's priority belongs below it",
+        "pods/shutdown.py",
+        "period.priority <= priority(pod)",
+        "period.priority < priority(pod)",
+    ),
+    Mutant(
+        "mirror pods are not critical",
+        "pods/parts.py",
+        "return is_mirror(pod) or priority(pod) >= CRITICAL_PRIORITY",
+        "return priority(pod) >= CRITICAL_PRIORITY",
+    ),
+    Mutant(
+        "a deletion is as old as its deadline", "pods/parts.py", " - timedelta(seconds=deletion_grace_seconds(pod))", ""
+    ),
+    # addresses.py, static.py, stats.py, events.py, patch.py
+    Mutant(
+        "the gateway's address is a pod's",
+        "pods/addresses.py",
+        "ip = str(network[place + 2])",
+        "ip = str(network[place + 1])",
+    ),
+    Mutant(
+        "an address is never freed",
+        "pods/addresses.py",
+        "self._taken.difference_update(self._of.pop(uid, ()))",
+        "self._of.pop(uid, ())",
+    ),
+    Mutant("a mirror pod has no owner", "pods/static.py", '            "ownerReferences": [owner],\n', ""),
+    Mutant(
+        "a mirror pod can be driven out",
+        "pods/static.py",
+        '[*(spec.get("tolerations") or ()), _FOR_EVER]',
+        '[*(spec.get("tolerations") or ())]',
+    ),
+    Mutant(
+        "a changed manifest has its old hash",
+        "pods/static.py",
+        "json.dumps([manifest.pod, f",
+        'json.dumps([manifest.pod["metadata"], f',
+    ),
+    Mutant(
+        "a start is told with each status",
+        "pods/events.py",
+        'if after.get("containerID") != before.get("containerID"):',
+        'if after.get("containerID"):',
+    ),
+    Mutant(
+        "back-off is no warning",
+        "pods/events.py",
+        'yield PodEvent("BackOff", told, "Warning")',
+        'yield PodEvent("BackOff", told)',
+    ),
+    Mutant(
+        "a status for another pod of the name",
+        "pods/patch.py",
+        '{"metadata": {"uid": pod["metadata"]["uid"]}, "status": changes}',
+        '{"status": changes}',
+    ),
+)
