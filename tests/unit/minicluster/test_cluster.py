@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.contract.client import bearer
 
 from agent.minicluster import MiniCluster
 from agent.minicluster.clock import human
@@ -21,7 +22,6 @@ from agent.minicluster.kinds.namespace import NAMESPACES
 from agent.minicluster.kinds.node import NODES
 from agent.minicluster.registry import Registry
 from agent.minicluster.store import HistoryExpiredError, Store, StoreClosedError
-from tests.contract.client import bearer
 from tests.fakes import until
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -261,7 +261,11 @@ async def test_a_client_that_nobody_trusts_leaves_nothing_behind_and_is_no_error
     def call():
         """Until the server ends it, before or after the end of the client's own handshake."""
         address = ("127.0.0.1", tls_door.port)
-        with suppress(OSError), socket.create_connection(address, 60) as plain, context.wrap_socket(plain) as connection:
+        with (
+            suppress(OSError),
+            socket.create_connection(address, 60) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
             connection.recv(1)
 
     for _ in range(5):
