@@ -26,9 +26,9 @@ test: lint
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest $(FAST) $(ARGS)
 
-# The same with the lowest version of each dependency that pyproject.toml allows.
+# All unit tests and that contract with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev
-	$(LOWEST)/bin/python -m pytest $(FAST) $(ARGS)
+	$(LOWEST)/bin/python -m pytest -n auto -m "not real" tests/unit tests/contract $(ARGS)
 
 # Known faults of the versions in use; needs a package index that has advisories.
 audit: $(VENV)/.dev
