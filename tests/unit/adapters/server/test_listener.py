@@ -20,7 +20,7 @@ from agent.adapters.server.tls import Tls
 from agent.core.config import Serving
 from agent.ports import StartError
 from tests.cluster.pairs import authority, client_pair
-from tests.fakes import FakeClock, running, until
+from tests.fakes import FakeClock, idle, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -38,14 +38,6 @@ def unacknowledged(writer):
     if writer.is_closing() or not (connection := writer.get_extra_info("socket")):
         return 0
     return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
-
-
-async def idle():
-    """Wait until nothing can be read or written, and did not become so either, for a few turns of the event loop."""
-    loop, turns = asyncio.get_running_loop(), 0
-    while turns < 20:
-        await asyncio.sleep(0.001)
-        turns = 0 if loop._ready or loop._selector.select(0) else turns + 1
 
 
 class Counted(socket.socket):
