@@ -5,11 +5,11 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +19,17 @@ import yaml
 from agent.demo.certificate import make_tls
 from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import apart
+from tests.cluster.api import NODES
+from tests.cluster.command import completed
 from tests.cluster.ports import free_ports
+from tests.cluster.waiting import eventually
+
+pytestmark = [pytest.mark.xdist_group("fragile-plane"), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 HEALTH, DEATH = ROOT / "docs" / "lab-node-health.md", ROOT / "docs" / "non-graceful-shutdown.md"
 _BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
-_PATIENCE_SECONDS = 75.0
+_NODES = ("lab", "doomed", "spare")  # of the pages
 
 
 class Step(NamedTuple):
@@ -46,19 +51,17 @@ def keeps(output, promise):
 
 def take(step, folder, environment):
     """Type the commands, and again until everything promised has come: a learner would do so too."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        with (folder / "typed.out").open("w+") as output:
-            subprocess.run(
-                ["bash", "-c", step.commands], cwd=folder, env=environment, check=False, stdout=output, stderr=output
-            )
-            output.seek(0)
-            seen = output.read()
+    # To a file: a pipe would not end before those who are left in the background do.
+    typed = ["bash", "-c", f"exec > typed.out 2>&1\n{step.commands}"]
+
+    def is_kept():
+        completed(typed, cwd=folder, env=environment)
+        seen = (folder / "typed.out").read_text()
         missing = [promise for promise in step.promises if not keeps(seen, promise)]
-        if not missing:
-            return
-        assert time.monotonic() < end, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
-        time.sleep(0.5)
+        assert not missing, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
+        return True
+
+    eventually(is_kept, every=0.5)
 
 
 def do_the_lab(page, kubeconfig, folder, kubectl):
@@ -71,23 +74,23 @@ def do_the_lab(page, kubeconfig, folder, kubectl):
     (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent {shlex.join(apart(folder))} "$@"\n')
     for tool in ("python", "fake-kubelet"):
         (tools / tool).chmod(0o755)
-    environment = (
-        os.environ
-        | {
-            "PATH": f"{tools}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "KUBECONFIG": str(kubeconfig),
-            "KUBECACHEDIR": str(folder / "cache"),
-            "API_PORT": server.rpartition(":")[2],
-        }
-        | dict(zip(("LAB_PORT", "SPARE_PORT"), map(str, free_ports(2)), strict=True))
-    )
+    lab_port, spare_port = free_ports(2)
+    environment = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "KUBECONFIG": str(kubeconfig),
+        "KUBECACHEDIR": str(folder / "cache"),
+        "API_PORT": server.rpartition(":")[2],
+        "LAB_PORT": str(lab_port),
+        "SPARE_PORT": str(spare_port),
+    }
     try:
         for step in steps(page):
             take(step, folder, environment)
     finally:
         for pid_file in folder.glob("*.pid"):
-            subprocess.run(["kill", "-9", pid_file.read_text().strip()], check=False, capture_output=True)
+            with suppress(ProcessLookupError):
+                os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
 class Embedded:
@@ -116,6 +119,11 @@ class Embedded:
         self._loop.close()
 
 
+@pytest.fixture(scope="session")
+def plane(fragile_plane):
+    return fragile_plane
+
+
 @pytest.fixture(scope="module")
 def labs(plane, tmp_path_factory):
     """All labs at the same time: they mostly wait."""
@@ -133,6 +141,8 @@ def labs(plane, tmp_path_factory):
         }
         for future in done.values():
             future.exception()  # wait for all before the clusters go
+    for name in _NODES:  # nobody else is to find silent nodes, wherever a lab has ended
+        plane.api.delete(f"{NODES}/{name}")
     return done
 
 
