@@ -1,4 +1,4 @@
-"""The tests' one client over HTTPS: of API servers and of kubelets, as whoever it is told to be."""
+"""The tests' one client: of API servers and of kubelets, as whoever it is told to be."""
 
 import http.client
 import json
@@ -57,24 +57,35 @@ class Identity:
     certificate: tuple[Path, Path] | None = None  # and key
     headers: Mapping[str, str] = field(default_factory=dict)
     authority: Path | None = None
+    is_tls: bool = True
 
     def ask(
-        self, port: int, method: str, path: str, body: bytes = b"", *, source: str = "127.0.0.1", **headers: str
+        self,
+        port: int,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        source: str = "127.0.0.1",
+        host: str = "127.0.0.1",
+        **headers: str,
     ) -> Answer:
         """One request on a connection of its own: the server may have been restarted since the last one."""
-        with self.connect(port, source=source) as connection:
+        with self.connect(port, source=source, host=host) as connection:
             connection.request(method, path, body=body or None, headers={**self.headers, **headers})
             response = connection.getresponse()
             return Answer(response.status, dict(response.headers), response.read())
 
     @contextmanager
     def connect(
-        self, port: int, *, source: str = "127.0.0.1", timeout: float = 60.0
-    ) -> Iterator[http.client.HTTPSConnection]:
+        self, port: int, *, source: str = "127.0.0.1", host: str = "127.0.0.1", timeout: float = 60.0
+    ) -> Iterator[http.client.HTTPConnection]:
         """A connection for many requests, without headers of its own."""
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=timeout, context=self._tls(), source_address=(source, 0)
-        )
+        connection = http.client.HTTPConnection(host, port, timeout=timeout, source_address=(source, 0))
+        if self.is_tls:
+            connection = http.client.HTTPSConnection(
+                host, port, timeout=timeout, context=self._tls(), source_address=(source, 0)
+            )
         try:
             yield connection
         finally:
@@ -88,6 +99,7 @@ class Identity:
 
 
 NOBODY = Identity("nobody")
+PLAIN = Identity("nobody, over plain HTTP", is_tls=False)
 
 
 def bearer(name: str, token: str, authority: Path | None = None) -> Identity:
