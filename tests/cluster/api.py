@@ -65,27 +65,35 @@ class Identity:
     certificate: tuple[Path, Path] | None = None  # and key
     headers: Mapping[str, str] = field(default_factory=dict)
     authority: Path | None = None
-    plain: bool = False  # without TLS
+    is_tls: bool = True
 
     def ask(
-        self, port: int, method: str, path: str, body: bytes = b"", *, source: str = "127.0.0.1", **headers: str
+        self,
+        port: int,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        source: str = "127.0.0.1",
+        host: str = "127.0.0.1",
+        **headers: str,
     ) -> Answer:
         """One request on a connection of its own: the server may have been restarted since the last one."""
-        with self.connect(port, source=source) as connection:
+        with self.connect(port, source=source, host=host) as connection:
             connection.request(method, path, body=body or None, headers={**self.headers, **headers})
             response = connection.getresponse()
             return Answer(response.status, dict(response.headers), response.read())
 
     @contextmanager
     def connect(
-        self, port: int, *, source: str = "127.0.0.1", timeout: float = 60.0
+        self, port: int, *, source: str = "127.0.0.1", host: str = "127.0.0.1", timeout: float = 60.0
     ) -> Iterator[http.client.HTTPConnection]:
         """A connection for many requests, without headers of its own."""
-        there: dict[str, Any] = {"host": "127.0.0.1", "port": port, "timeout": timeout, "source_address": (source, 0)}
+        there: dict[str, Any] = {"host": host, "port": port, "timeout": timeout, "source_address": (source, 0)}
         connection = (
-            http.client.HTTPConnection(**there)
-            if self.plain
-            else http.client.HTTPSConnection(**there, context=self._tls())
+            http.client.HTTPSConnection(**there, context=self._tls())
+            if self.is_tls
+            else http.client.HTTPConnection(**there)
         )
         try:
             yield connection
@@ -100,6 +108,7 @@ class Identity:
 
 
 NOBODY = Identity("nobody")
+PLAIN = Identity("nobody, over plain HTTP", is_tls=False)
 
 
 def bearer(name: str, token: str, authority: Path | None = None) -> Identity:

@@ -17,7 +17,7 @@ class EmbeddedCluster:
     """A MiniCluster with the given options, over TLS if there is a context for that."""
 
     def __init__(self, *, ssl_context: ssl.SSLContext | None = None, **options: Any) -> None:
-        self._plain, self._options = ssl_context is None, {"ssl_context": ssl_context, **options}
+        self._is_tls, self._options = ssl_context is not None, {"ssl_context": ssl_context, **options}
         self._loop, self._end = asyncio.new_event_loop(), asyncio.Event()
         self._began = threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),), name="embedded")
@@ -36,7 +36,7 @@ class EmbeddedCluster:
     def api(self) -> Api:
         """Its API server, with full rights."""
         headers = {"Authorization": f"Bearer {self._cluster.token}"}
-        return Api(urlsplit(self._cluster.url).port or 0, Identity("admin", headers=headers, plain=self._plain))
+        return Api(urlsplit(self._cluster.url).port or 0, Identity("admin", headers=headers, is_tls=self._is_tls))
 
     def write_kubeconfig(self, path: Path, *, certificate_authority: str = "") -> None:
         """A kubeconfig for whoever needs a file."""

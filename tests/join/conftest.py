@@ -4,7 +4,15 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
+from tests.join.account import apply
 from tests.join.machine import Machine, make_unapproved_token
+
+
+@pytest.fixture(scope="session")
+def rbac(control_plane: ControlPlane) -> ControlPlane:
+    """The cluster that all tests share, with config/rbac applied."""
+    apply(control_plane)
+    return control_plane
 
 
 @pytest.fixture
@@ -13,9 +21,7 @@ def machine(control_plane: ControlPlane, node_name: str, tmp_path: Path) -> Iter
     made = Machine(control_plane, node_name, tmp_path)
     made.give_token()
     yield made
-    for process in made.processes:
-        process.stop()
-    control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+    made.stop()
 
 
 @pytest.fixture

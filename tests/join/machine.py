@@ -1,25 +1,28 @@
 """A machine that wants to be a node, and has nothing but what a test gives it."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.cluster.agent_process import apart
-from tests.cluster.api import SIGNING_REQUESTS
+from tests.cluster.api import MERGE_PATCH, NAMESPACES, SIGNING_REQUESTS, Refused
 from tests.cluster.audit import entries
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.node_view import NodeView
 from tests.cluster.process import Process
+from tests.cluster.waiting import eventually
 
 UNAPPROVED_TOKEN = "waitin.0123456789abcdef"
 _SERVING = "kubernetes.io/kubelet-serving"
 _UNAPPROVED_GROUP = "system:bootstrappers:unapproved"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_TOKENS = f"{NAMESPACES}/kube-system/secrets"
 
 
 class Machine(NodeView):
@@ -137,42 +140,52 @@ class Machine(NodeView):
 
     def signing_requests(self) -> list[dict[str, Any]]:
         """The certificates that were asked for in our name, oldest first."""
-        ours = [csr for csr in self.api.items(SIGNING_REQUESTS) if csr["metadata"]["name"] in self._asked()]
-        return sorted(ours, key=lambda csr: csr["metadata"]["creationTimestamp"])
+        # Not by their creationTimestamp: two may be of one second.
+        asked = {name: place for place, name in reversed(list(enumerate(self._asked())))}
+        ours = [csr for csr in self.api.items(SIGNING_REQUESTS) if csr["metadata"]["name"] in asked]
+        return sorted(ours, key=lambda csr: asked[csr["metadata"]["name"]])
 
-    def _asked(self) -> set[str]:
+    def approve(self, request: dict[str, Any], verdict: str = "Approved") -> None:
+        """Do as `kubectl certificate approve`, or with Denied as `kubectl certificate deny`."""
+        reason = {"Approved": "KubectlApprove", "Denied": "KubectlDeny"}[verdict]
+        condition = {"type": verdict, "status": "True", "reason": reason, "message": "by the test"}
+        path = f"{SIGNING_REQUESTS}/{request['metadata']['name']}/approval"
+        self.api.patch(path, {"status": {"conditions": [condition]}}, MERGE_PATCH)
+
+    def stop(self) -> None:
+        """End all processes and remove the Node: not before, or it would register again."""
+        for process in self.processes:
+            process.stop()
+        self.delete_node()
+
+    def _asked(self) -> list[str]:
+        """The names of the certificates that were asked for or looked at, in the order of the requests."""
         asked = [request for request in self.requests() if "certificatesigningrequests" in request["requestURI"]]
-        return {request["objectRef"].get("name", "") for request in asked} | {
-            request["requestURI"].rpartition("%3D")[2].partition("&")[0] for request in asked
-        }
+        asked.sort(key=lambda request: str(request["requestReceivedTimestamp"]))
+        return [
+            request["objectRef"].get("name") or request["requestURI"].rpartition("%3D")[2].partition("&")[0]
+            for request in asked
+        ]
 
 
 def make_unapproved_token(plane: ControlPlane) -> str:
     """A token whose bearer may ask for a certificate that nobody approves by himself."""
     make_token(plane, UNAPPROVED_TOKEN, **{"auth-extra-groups": _UNAPPROVED_GROUP})
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "unapproved-bootstrap"},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "system:node-bootstrapper",
-        },
-        "subjects": [{"kind": "Group", "name": _UNAPPROVED_GROUP, "apiGroup": "rbac.authorization.k8s.io"}],
-    }
-    plane.kubectl("apply", "-f", "-", input=json.dumps(binding))
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
+    group = {"kind": "Group", "name": _UNAPPROVED_GROUP, "apiGroup": "rbac.authorization.k8s.io"}
+    _create(plane, _BINDINGS, {"metadata": {"name": "unapproved-bootstrap"}, "roleRef": role, "subjects": [group]})
+    bearer = plane.api.as_bearer(UNAPPROVED_TOKEN)
+    eventually(lambda: bearer.ask("GET", SIGNING_REQUESTS).status == 200)
     return UNAPPROVED_TOKEN
 
 
-def make_token(plane: ControlPlane, token: str, **data: str) -> None:
-    """A bootstrap token as `kubeadm token create` makes it, with more about it in its Secret."""
+def make_token(plane: ControlPlane, token: str, **data: str) -> str:
+    """A bootstrap token as `kubeadm token create` makes it, with more about it in its Secret; where that is."""
     identity, _, secret = token.partition(".")
+    name = f"bootstrap-token-{identity}"
     document = {
-        "apiVersion": "v1",
-        "kind": "Secret",
         "type": "bootstrap.kubernetes.io/token",
-        "metadata": {"name": f"bootstrap-token-{identity}", "namespace": "kube-system"},
+        "metadata": {"name": name},
         "stringData": {
             "token-id": identity,
             "token-secret": secret,
@@ -180,4 +193,14 @@ def make_token(plane: ControlPlane, token: str, **data: str) -> None:
             **data,
         },
     }
-    plane.kubectl("apply", "-f", "-", input=json.dumps(document))
+    _create(plane, _TOKENS, document)
+    return f"{_TOKENS}/{name}"
+
+
+def _create(plane: ControlPlane, path: str, document: Mapping[str, Any]) -> None:
+    """Make an object that an earlier test may have made already."""
+    try:
+        plane.api.create(path, document)
+    except Refused as refusal:
+        if refusal.code != HTTPStatus.CONFLICT:
+            raise

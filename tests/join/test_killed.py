@@ -34,7 +34,7 @@ def test_killed_before_any_change_of_a_file_it_completes_all_the_same(machine, r
     for step in count(1):
         with fresh(machine, step) as one:
             flag, where = f"--rotate-certificates={rotate}", {"KILL_AT": str(step), "KILL_IN": str(one.folder)}
-            first = one.start(flag, module="tests.join.killed", **where)
+            first = one.start(flag, module="tests.cluster.killed", **where)
             eventually(lambda first=first, one=one: not first.running or _is_complete(one), within=60)
             if first.running:
                 break

@@ -1,16 +1,17 @@
 """config/rbac grants what a node does, and nothing that it does not do."""
 
 import json
-import time
 
 import pytest
 import yaml
 
+from tests.cluster.api import CSINODES, NODES, PODS
+from tests.cluster.identities import accounts
+from tests.cluster.node_view import condition
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.join.account import OPTIONAL_ROLES, RBAC, USER, applied, pod_token
+from tests.join.account import OPTIONAL_ROLES, RBAC, USER, bound, pod_token
 from tests.join.machine import Machine
-from tests.server.identities import accounts
 
 DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
 NODE, (DEREGISTER, STATIC_PODS, DELEGATOR) = "fake-kubelet", OPTIONAL_ROLES
@@ -45,52 +46,39 @@ def used(machine):
 
 
 @pytest.fixture
-def machine(control_plane, node_name, tmp_path):
+def machine(rbac, node_name, tmp_path):
     """A pod of the account, as far as the API server can see; the node has its name."""
-    with applied(control_plane):
-        made = Machine(control_plane, node_name, tmp_path)
-        token = made.folder / "token"
-        token.write_text(pod_token(control_plane, node_name))
-        config = yaml.safe_load(control_plane.bootstrap_kubeconfig.read_text())
+    made = Machine(rbac, node_name, tmp_path)
+    with pod_token(rbac, node_name) as token:
+        (made.folder / "token").write_text(token)
+        config = yaml.safe_load(rbac.bootstrap_kubeconfig.read_text())
         config["users"][0]["user"] = {"tokenFile": "token"}
         made.kubeconfig.write_text(yaml.safe_dump(config))
         yield made
-        for process in made.processes:
-            process.stop()
-        control_plane.kubectl("delete", "pod", node_name, "--namespace=fake-kubelet", "--force")
-        control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
-
-
-def bind(machine, name, role):
-    """As rbac.yaml says."""
-    account = "--serviceaccount=fake-kubelet:fake-kubelet"
-    machine.plane.kubectl("create", "clusterrolebinding", name, f"--clusterrole={role}", account)
-
-
-def allow_static_pods(machine):
-    """As rbac.yaml says."""
-    account = "--serviceaccount=fake-kubelet:fake-kubelet"
-    words = ("create", "rolebinding", STATIC_PODS, "--namespace=default", f"--clusterrole={STATIC_PODS}")
-    machine.plane.kubectl(*words, account)
+        made.stop()
 
 
 def repeat_an_event(machine):
     """The same event twice is counted in one object."""
-    told = machine.plane.kubectl
-    selector = f"involvedObject.name={machine.name},reason=NodeNotSchedulable"
-    for word in ("cordon", "uncordon", "cordon"):
-        told(word, machine.name)
-        eventually(lambda: "NodeNotSchedulable" in told("get", "events", "--field-selector", selector), within=15)
-        time.sleep(1.5)  # longer than a status update: both states are to be seen
+    for is_cordoned, reason, count in (
+        (True, "NodeNotSchedulable", 1),
+        (False, "NodeSchedulable", 1),
+        (True, "NodeNotSchedulable", 2),
+    ):
+        machine.api.patch(f"{NODES}/{machine.name}", {"spec": {"unschedulable": is_cordoned}})
+        eventually(
+            lambda reason=reason, count=count: [told["count"] for told in machine.events(reason=reason)] == [count]
+        )
 
 
 def bind_and_delete_a_pod(machine):
     """A pod that comes to the node, and is gone again."""
     spec = {"nodeName": machine.name, "containers": [{"name": "main", "image": "pause"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": machine.name}, "spec": spec}
-    machine.plane.kubectl("create", "-f", "-", input=json.dumps(pod))
-    machine.plane.kubectl("wait", "--for=condition=Ready", f"pod/{machine.name}", "--timeout=20s")
-    machine.plane.kubectl("delete", "pod", machine.name, "--timeout=20s")
+    machine.api.create(PODS, {"metadata": {"name": machine.name}, "spec": spec})
+    path = f"{PODS}/{machine.name}"
+    eventually(lambda: condition(machine.api.get(path), "Ready")["status"] == "True")
+    machine.api.delete(path)
+    eventually(lambda: machine.api.ask("GET", path).status == 404)
 
 
 def ask_for_a_static_pod(machine):
@@ -104,33 +92,38 @@ def ask_for_a_static_pod(machine):
 
 def leave_a_csinode(machine):
     """What an earlier Node of this name has left behind."""
-    left = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name}}
-    machine.plane.kubectl("create", "-f", "-", input=json.dumps(left | {"spec": {"drivers": []}}))
+    machine.api.create(CSINODES, {"metadata": {"name": machine.name}, "spec": {"drivers": []}})
 
 
 def test_every_rule_is_needed_and_none_is_missing(machine):
     leave_a_csinode(machine)
-    allow_static_pods(machine)
-    machine.start_by_kubeconfig("--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
-    machine.wait_until_ready()
-    wanted = granted(NODE) | granted(STATIC_PODS)
-    repeat_an_event(machine)
-    bind_and_delete_a_pod(machine)
-    eventually(lambda: wanted <= used(machine), within=25, every=0.5)
-    assert used(machine) == wanted
-    assert machine.refusals() == []
-    assert machine.users() == {USER}
+    with bound(machine.plane, STATIC_PODS, STATIC_PODS, namespace="default", verb="create", resource="pods"):
+        machine.start_by_kubeconfig("--node-status-update-frequency=1s", ask_for_a_static_pod(machine))
+        machine.wait_until_ready()
+        wanted = granted(NODE) | granted(STATIC_PODS)
+        repeat_an_event(machine)
+        bind_and_delete_a_pod(machine)
+        eventually(lambda: wanted <= used(machine), every=0.5)
+        assert used(machine) == wanted
+        assert machine.refusals() == []
+        assert machine.users() == {USER}
+        machine.stop()
 
 
 def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
-    bind(machine, DEREGISTER, DEREGISTER)
-    process = machine.start_by_kubeconfig("--deregister")
-    machine.wait_until_ready()
-    eventually(lambda: machine.plane.get("lease", machine.name, "kube-node-lease"), within=15)
-    assert process.stop() == 0
-    deletions = {(group, resource, "", verb) for group, resource, _, verb in used(machine) if verb == "delete"}
-    assert deletions == granted(DEREGISTER)
+    with bound(machine.plane, DEREGISTER, DEREGISTER, verb="delete", resource="nodes"):
+        process = machine.start_by_kubeconfig("--deregister")
+        machine.wait_until_ready()
+        machine.owned_lease()
+        assert process.stop() == 0
+    wanted = granted(DEREGISTER)
+    eventually(lambda: deletions(machine) >= wanted)
+    assert deletions(machine) == wanted
     assert machine.refusals() == []
+
+
+def deletions(machine):
+    return {(group, resource, "", verb) for group, resource, _, verb in used(machine) if verb == "delete"}
 
 
 def test_the_right_to_ask_about_callers_is_needed_where_they_are_reviewed(machine):
@@ -144,10 +137,15 @@ def test_the_right_to_ask_about_callers_is_needed_where_they_are_reviewed(machin
     def scraped():
         return scraper.ask(port, "GET", "/metrics").status
 
-    eventually(lambda: scraped() == 401, within=20)
+    def asked():
+        return {right for right in used(machine) if right[1].endswith("reviews")}
+
+    eventually(lambda: scraped() == 401)
     reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
-    assert {path.partition("?")[0] for _, path in machine.refusals()} == {reviews}
-    bind(machine, DELEGATOR, "system:auth-delegator")
-    eventually(lambda: scraped() == 200, within=20)
-    asked = {right for right in used(machine) if right[1].endswith("reviews")}
-    assert asked == rights([machine.plane.get("clusterrole", "system:auth-delegator")])
+    eventually(lambda: {path.partition("?")[0] for _, path in machine.refusals()} == {reviews})
+    role, right = "system:auth-delegator", {"group": "authentication.k8s.io", "resource": "tokenreviews"}
+    with bound(machine.plane, DELEGATOR, role, verb="create", **right):
+        eventually(lambda: scraped() == 200)
+    wanted = rights([machine.plane.get("clusterrole", role)])
+    eventually(lambda: asked() >= wanted)
+    assert asked() == wanted

@@ -12,9 +12,9 @@ from agent.core import lease
 from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import NOBODY
+from tests.cluster.crowd import Crowd, peak, settled_kib
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.server.crowd import Crowd, peak, settled_kib
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ import pytest
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import Identity
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.identities import account, accounts
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 from tests.server.fuzz import MARK, Door, Findings, Fuzzer, fuzz
-from tests.server.identities import account, accounts
 from tests.server.malformed import stranger
 from tests.server.vitals import renewals, resident_kib
 

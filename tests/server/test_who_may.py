@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cluster import framing
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import NOBODY, Answer, Identity, bearer
 from tests.cluster.audit import entries
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.framing import CASES, STRICTER, Case
+from tests.cluster.identities import account, everybody
 from tests.cluster.pairs import Pair, authority, client_pair
 from tests.cluster.ports import free_ports
 from tests.cluster.proxy import FaultProxy, through
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
-from tests.server import framing
-from tests.server.framing import CASES, STRICTER, Case
-from tests.server.identities import account, everybody
 from tests.server.malformed import stranger
 
 ENDPOINTS = (

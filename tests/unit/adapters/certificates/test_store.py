@@ -16,7 +16,7 @@ UPDATE = """
 import asyncio, os, sys
 from pathlib import Path
 from agent.adapters.certificates.store import PemStore
-from tests.join.killed import watch
+from tests.cluster.killed import watch
 store, pair = PemStore(Path(sys.argv[1]), "kubelet-client"), Path(sys.argv[2]).read_text().split("=====")
 watch(int(sys.argv[3]), sys.argv[1])
 asyncio.run(store.update(*pair))

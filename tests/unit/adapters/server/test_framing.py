@@ -6,7 +6,7 @@ from aiohttp import web
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
 from tests.fakes import FakeClock, running
-from tests.server.framing import CASES, STRICTER, status
+from tests.cluster.framing import CASES, STRICTER, status
 
 pytestmark = pytest.mark.anyio
 

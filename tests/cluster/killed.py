@@ -1,4 +1,4 @@
-"""`python -m tests.join.killed`: fake-kubelet, killed right before its KILL_AT-th change of a file in KILL_IN.
+"""`python -m tests.cluster.killed`: fake-kubelet, killed right before its KILL_AT-th change of a file in KILL_IN.
 
 Python tells of each change before it happens (PEP 578), so no line of the program has to know about this.
 """
