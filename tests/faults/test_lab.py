@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +16,10 @@ import pytest
 import yaml
 
 from agent.demo.certificate import make_tls
-from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import apart
 from tests.cluster.api import NODES
 from tests.cluster.command import completed
+from tests.cluster.embedded import EmbeddedCluster
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 
@@ -93,32 +92,6 @@ def do_the_lab(page, kubeconfig, folder, kubectl):
                 os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
-class Embedded:
-    """The embedded cluster in a thread of its own, as impatient as the real one here."""
-
-    def __init__(self, kubeconfig):
-        self._kubeconfig, self._ready = kubeconfig, threading.Event()
-        self._loop, self._stop = asyncio.new_event_loop(), asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
-
-    async def _run(self):
-        tls, authority = await make_tls("127.0.0.1")
-        async with MiniCluster(ssl_context=tls, node_monitor_grace_period_seconds=20) as cluster:
-            cluster.write_kubeconfig(self._kubeconfig, certificate_authority=authority)
-            self._ready.set()
-            await self._stop.wait()
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(60)
-        return self._kubeconfig
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
-
-
 @pytest.fixture(scope="session")
 def plane(fragile_plane):
     return fragile_plane
@@ -130,7 +103,11 @@ def labs(plane, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     real = folder / "real.kubeconfig"
     shutil.copyfile(plane.admin_kubeconfig, real)
-    with ThreadPoolExecutor(3) as learners, Embedded(folder / "embedded.kubeconfig") as embedded:
+    tls, authority = asyncio.run(make_tls("127.0.0.1"))
+    impatient = EmbeddedCluster(ssl_context=tls, node_monitor_grace_period_seconds=20)  # as the real one here
+    with ThreadPoolExecutor(3) as learners, impatient as cluster:
+        embedded = folder / "embedded.kubeconfig"
+        cluster.write_kubeconfig(embedded, certificate_authority=authority)
         done = {
             name: learners.submit(do_the_lab, page, kubeconfig, folder / name, plane.kubectl_path)
             for name, page, kubeconfig in (
