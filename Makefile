@@ -21,6 +21,10 @@ test: lint
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not real and not root and not slow" tests/unit tests/contract $(ARGS)
 
+# Shows that test-fast notices each of the known mistakes of tests/mutants; ARGS names some of them.
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
 # The unit tests and the contract of the embedded cluster with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev
 	$(LOWEST)/bin/python -m pytest tests/unit tests/contract -k "not real" $(ARGS)
