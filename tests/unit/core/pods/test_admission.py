@@ -64,6 +64,17 @@ def test_more_than_there_is_left_is_refused(the_pod, others, told):
     assert refused(the_pod, *others) == (reason, f"Node didn't have enough resource: {told}")
 
 
+def test_all_that_is_left_can_be_had():
+    assert refused(pod(requests(cpu="1400m", memory="1Gi")), pod(requests(cpu="600m"))) is None
+
+
+def test_one_of_several_affinity_terms_is_enough():
+    affinity = required(expression("zone", "In", "b"))
+    terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms.append({"matchExpressions": [expression("zone", "In", "a")]})
+    assert refused(pod(affinity=affinity)) is None
+
+
 def test_an_extended_resource_that_the_node_lacks_is_somebody_elses_business():
     assert refused(pod(requests(**{"example.com/other": "1"}))) is None
 
@@ -75,13 +86,14 @@ def test_an_extended_resource_that_the_node_lacks_is_somebody_elses_business():
         ({"nodeSelector": {"zone": "b"}}, False),
         ({"affinity": required(expression("zone", "In", "a", "b"))}, True),
         ({"affinity": required(expression("zone", "NotIn", "a"))}, False),
+        ({"affinity": required(expression("none", "NotIn", "a"))}, True),
         ({"affinity": required(expression("zone", "Exists"), expression("none", "DoesNotExist"))}, True),
         ({"affinity": required(expression("size", "Gt", "4"))}, True),
         ({"affinity": required(expression("size", "Lt", "4"))}, False),
         ({"affinity": required(expression("zone", "Gt", "4"))}, False),
         ({"affinity": required()}, False),
     ],
-    ids=["label", "other label", "in", "not in", "exists", "greater", "less", "no number", "empty term"],
+    ids=["label", "other label", "in", "not in", "not there", "exists", "greater", "less", "no number", "empty term"],
 )
 def test_a_pod_for_other_nodes_is_refused(spec, fits):
     found = refused(pod(**spec))
