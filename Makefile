@@ -7,6 +7,7 @@ LOWEST := .venv-lowest
 ARGS ?=
 # Four at once, most of which wait; the tests of a group stay together, in the order that tests/conftest.py gives them.
 PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
+FAST := -n auto -m "not real and not root and not slow" tests/unit tests/contract
 
 unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew
 
@@ -23,11 +24,11 @@ test: lint
 
 # The unit tests and the contract of the embedded cluster, on every core; needs neither Go nor root.
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m "not real and not root and not slow" tests/unit tests/contract $(ARGS)
+	$(BIN)/python -m pytest $(FAST) $(ARGS)
 
-# The unit tests and the contract of the embedded cluster with the lowest version of each dependency that pyproject.toml allows.
+# All unit tests and that contract with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev
-	$(LOWEST)/bin/python -m pytest tests/unit tests/contract -k "not real" $(ARGS)
+	$(LOWEST)/bin/python -m pytest -n auto -m "not real" tests/unit tests/contract $(ARGS)
 
 # Known faults of the versions in use; needs a package index that has advisories.
 audit: $(VENV)/.dev

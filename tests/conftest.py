@@ -162,8 +162,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             report.sections.append((f"the end of {process.log}", process.log_tail()))
         found = getattr(item, "funcargs", {})
         plane = found.get("plane") or found.get("control_plane")
+        views = [value for value in found.values() if isinstance(value, NodeView)]
         if plane and "node_name" in found:
-            report.sections.append((f"node {found['node_name']}", str(NodeView(plane, found["node_name"]))))
+            views.append(NodeView(plane, found["node_name"]))
+        for view in views:
+            report.sections.append((f"node {view.name}", str(view)))
     return report
 
 

@@ -18,6 +18,7 @@ from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unava
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 GIB = 2**30
 _MOST_TURNS = 100_000
+_IDLE_TURNS = 20
 _PATIENCE_SECONDS = 60.0
 
 
@@ -69,18 +70,27 @@ class FakeClock:
 
 async def settle() -> None:
     """Let every task run until all of them wait: for time, for each other, or for what is outside this process."""
-    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # asyncio has no other way to ask
+    loop: Any = asyncio.get_running_loop()
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
-        if not ready:
+        if not loop._ready:  # asyncio has no other way to ask
             return
     raise AssertionError(f"a task has not begun to wait in {_MOST_TURNS} turns of the event loop")
 
 
+async def idle() -> None:
+    """Wait until no connection of this process has anything to read or to take, for a few turns of the event loop."""
+    loop: Any = asyncio.get_running_loop()
+    turns = 0
+    while turns < _IDLE_TURNS:
+        await asyncio.sleep(0.001)
+        turns = 0 if loop._ready or loop._selector.select(0) else turns + 1
+
+
 async def until(holds: Callable[[], object]) -> None:
-    """Wait for what the kernel, a thread or another process does in its own time; the deadline is a bug's, not a load's."""
+    """Wait for what the kernel, a thread or another process does in its own time."""
     async with asyncio.timeout(_PATIENCE_SECONDS):
-        while not holds():
+        while not holds():  # noqa: ASYNC110  none of them sets an event
             await asyncio.sleep(0.001)
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 
 from tests.cluster import build
-from tests.cluster.api import NODES
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.node_view import is_ready
 from tests.cluster.real_kubelet import RealKubelet
@@ -26,7 +25,7 @@ _READY_WITHIN_SECONDS = 60
 
 def seconds_until_ready(start: Callable[[], object], machine: Machine) -> float:
     """From the exec until the API server tells a watcher that the node is Ready."""
-    with machine.plane.api.watch(NODES, machine.name, seconds=_READY_WITHIN_SECONDS) as states:
+    with machine.watch(_READY_WITHIN_SECONDS) as states:
         begin = time.monotonic()
         start()
         if not any(is_ready(node) for node in states):

@@ -21,9 +21,9 @@ from agent.minicluster import MiniCluster
 from tests.bench.proc import footprint
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import NOBODY
+from tests.cluster.crowd import Crowd, peak, settled_kib
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.cluster.crowd import Crowd, peak, settled_kib
 
 _LEASE_SECONDS = 4
 _MOST_RATIO = 1.5

@@ -17,11 +17,10 @@ from tests.bench.proc import Footprint, footprint
 from tests.bench.report import Figures
 from tests.bench.subjects import SUBJECTS, Subject
 from tests.cluster import build
-from tests.cluster.api import NODES
 from tests.cluster.audit import requests_of
 from tests.cluster.command import CommandFailed, run
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.node_view import is_ready
+from tests.cluster.node_view import NodeView, is_ready
 from tests.cluster.process import StartFailed
 from tests.cluster.real_kubelet import RealKubelet
 
@@ -93,7 +92,7 @@ class Bench:
 
 def _seconds_to_ready(cluster: ControlPlane, subject: Subject) -> float:
     """Execute the program and wait until the API server tells a watcher that its node is Ready."""
-    with cluster.api.watch(NODES, subject.node_name, seconds=READY_WITHIN_SECONDS) as states:
+    with NodeView(cluster, subject.node_name).watch(READY_WITHIN_SECONDS) as states:
         start = time.monotonic()
         subject.start()
         if not any(is_ready(node) for node in states):

@@ -1,13 +1,14 @@
-"""The tests' one client: of API servers and of kubelets, as whoever it is told to be."""
+"""The tests' one HTTP client: of API servers and of kubelets, as whoever it is told to be."""
 
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode
 
 NODES = "/api/v1/nodes"
 NAMESPACES = "/api/v1/namespaces"
@@ -21,6 +22,7 @@ JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 class Refused(Exception):
@@ -38,9 +40,15 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def refusal(self) -> tuple[int, str, str]:
+        """Code, reason and message of a Status object; its code is the HTTP status."""
+        status = self.json()
+        assert (status["kind"], status["status"], status["code"]) == ("Status", "Failure", self.status), status
+        return self.status, status.get("reason", ""), status["message"]
 
     @property
     def message(self) -> str:
@@ -81,11 +89,12 @@ class Identity:
         self, port: int, *, source: str = "127.0.0.1", host: str = "127.0.0.1", timeout: float = 60.0
     ) -> Iterator[http.client.HTTPConnection]:
         """A connection for many requests, without headers of its own."""
-        connection = http.client.HTTPConnection(host, port, timeout=timeout, source_address=(source, 0))
-        if self.is_tls:
-            connection = http.client.HTTPSConnection(
-                host, port, timeout=timeout, context=self._tls(), source_address=(source, 0)
-            )
+        there: dict[str, Any] = {"host": host, "port": port, "timeout": timeout, "source_address": (source, 0)}
+        connection = (
+            http.client.HTTPSConnection(**there, context=self._tls())
+            if self.is_tls
+            else http.client.HTTPConnection(**there)
+        )
         try:
             yield connection
         finally:
@@ -131,19 +140,23 @@ class Api:
         body: Any = None,
         *,
         content_type: str = "",
+        accept: str = JSON,
         headers: Mapping[str, str] | None = None,
+        **query: str,
     ) -> Answer:
-        """Whatever it answers to one request."""
+        """Whatever it answers to one request; a body that is bytes goes as it is."""
+        text = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         kind = content_type or (STRATEGIC if method == "PATCH" else JSON)
-        text = b"" if body is None else json.dumps(body).encode()
-        return self._identity.ask(self._port, method, path, text, **{"Content-Type": kind, **(headers or {})})
+        sent = {"Accept": accept, **({"Content-Type": kind} if text else {}), **(headers or {})}
+        return self._identity.ask(self._port, method, _target(path, query), text, **sent)
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> dict[str, Any]:
         """The object that it answers with; Refused if it does not."""
         answer = self.ask(method, path, body, content_type=content_type)
         if answer.status >= 300:
             raise Refused(answer.status, answer.message)
-        return answer.json()
+        found: dict[str, Any] = answer.json()
+        return found
 
     def get(self, path: str) -> dict[str, Any]:
         """One object."""
@@ -171,9 +184,34 @@ class Api:
                 raise
 
     @contextmanager
-    def watch(self, path: str, name: str, *, seconds: int) -> Iterator[Iterator[dict[str, Any]]]:
-        """An open watch of one object: the iterator gives each new state of it at the moment it comes."""
-        with self._identity.connect(self._port, timeout=seconds + 60) as connection:
-            target = f"{path}?fieldSelector=metadata.name={name}&watch=1&timeoutSeconds={seconds}"
-            connection.request("GET", target, headers=dict(self._identity.headers))
-            yield (json.loads(line)["object"] for line in connection.getresponse())
+    def watch(self, path: str, *, accept: str = JSON, **query: str) -> Iterator["Watch"]:
+        """An open watch, which ends with the block."""
+        target = _target(path, {"watch": "true", "timeoutSeconds": "30"} | query)
+        with self._identity.connect(self._port, timeout=int(query.get("timeoutSeconds", 30)) + 90) as connection:
+            connection.request("GET", target, headers={**self._identity.headers, "Accept": accept})
+            yield Watch(connection.getresponse())
+
+
+class Watch:
+    """The events of one watch, in order and at the moment they come."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status, self._lines = response.status, response
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (json.loads(line) for line in self._lines)
+
+    def next(self) -> dict[str, Any]:
+        """The next event."""
+        return next(iter(self))
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """All events up to the first wanted one."""
+        seen: list[dict[str, Any]] = []
+        while not seen or not wanted(seen[-1]):
+            seen.append(self.next())
+        return seen
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}{'&' if '?' in path else '?'}{urlencode(query)}" if query else path

@@ -3,7 +3,6 @@
 `python -m tests.cluster.build` builds them if needed and prints their directories.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -11,11 +10,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster.kept import locked
 from tests.cluster.process import leash
 
 HERE = Path(__file__).parent
@@ -111,7 +109,7 @@ def _build_once(tools: Toolset) -> None:
     target = tools.directory
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
-    with _locked(target.with_suffix(".lock")):
+    with locked(target.with_suffix(".lock")):
         if target.is_dir():  # another process built it while we waited
             return
         shutil.rmtree(partial, ignore_errors=True)
@@ -121,18 +119,6 @@ def _build_once(tools: Toolset) -> None:
             etcd.rename(partial / "etcd")
         require(partial, *tools.programs, *tools.own)
         partial.rename(target)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the file's lock, which the kernel frees even if we are killed."""
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _tell("waiting for what another process is building")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _go_install(tools: Toolset, target: Path) -> None:

@@ -1,6 +1,8 @@
 """One node as the cluster shows it: Node, Lease, CSINode, events, and what it asked for."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -45,6 +47,13 @@ class NodeView:
             return node if is_ready(node) else None
 
         return eventually(ready_node)
+
+    @contextmanager
+    def watch(self, seconds: int) -> Iterator[Iterator[dict[str, Any]]]:
+        """Each new state of the Node, at the moment it comes."""
+        one = {"fieldSelector": f"metadata.name={self.name}", "timeoutSeconds": str(seconds)}
+        with self.api.watch(NODES, **one) as events:
+            yield (event["object"] for event in events)
 
     def is_whole(self) -> bool:
         """Whether Node and Lease belong together and the node is Ready."""

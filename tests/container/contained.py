@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -11,13 +13,15 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.island import ADDRESS, Island
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.node_view import NodeView
+from tests.cluster.process import Process
+from tests.cluster.waiting import eventually
 from tests.container.engine import Engine
 
 _STATEFULSET = next(yaml.safe_load_all((Path(__file__).parents[2] / "config/kind/statefulset.yaml").read_text()))
 _LIMITS_IN_KIND = _STATEFULSET["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
 MEMORY_BYTES = int(_LIMITS_IN_KIND["memory"].removesuffix("Mi")) << 20
 _CONNECT = """
-import socket, sys, time
+import signal, socket, sys
 host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 held = []
 for _ in range(count):
@@ -25,8 +29,8 @@ for _ in range(count):
         held.append(socket.create_connection((host, port), timeout=10))
     except OSError:  # refused: that is an answer, too
         pass
-time.sleep(2)
-print(len(held))
+print(len(held), flush=True)
+signal.pause()
 """
 _STRICT = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
 _LIMITS = (f"--memory={MEMORY_BYTES}", "--cpus=0.5", "--pids-limit=50")
@@ -58,10 +62,16 @@ class Contained(NodeView):
             return False
         return True
 
-    def connect(self, count: int) -> int:
-        """Open so many connections to the kubelet's API, say nothing, and leave; how many it accepted."""
+    @contextmanager
+    def silent_callers(self, count: int, log: Path) -> Iterator[int]:
+        """Connect so often to the kubelet's API and say nothing, until the block ends; how many it has accepted."""
         words = [f"--net={self._island.path}", "--", sys.executable, "-c", _CONNECT, ADDRESS, "10250", str(count)]
-        return int(run(["nsenter", *words], timeout=120))
+        callers = Process("callers", ["nsenter", *words], log=log)
+        callers.start()
+        try:
+            yield int(eventually(callers.log_text))
+        finally:
+            callers.kill()
 
     def starts(self) -> tuple[bool, int]:
         """Whether it runs, and how often its process was started anew."""
@@ -75,9 +85,9 @@ class Contained(NodeView):
         return next(int(path.read_text()) for file in files if (path := Path("/sys/fs/cgroup", file)).exists())
 
     def stop(self) -> tuple[int, float]:
-        """Its exit code after SIGTERM, and after how many seconds."""
+        """Its exit code after SIGTERM, 137 if it had to be killed, and after how many seconds."""
         began = time.monotonic()
-        self._engine.podman("stop", "--time=20", self.name)
+        self._engine.podman("stop", "--time=120", self.name, timeout=240)
         took_seconds = time.monotonic() - began
         return int(self._engine.podman("inspect", self.name, "--format", "{{.State.ExitCode}}")), took_seconds
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.command import run
+from tests.cluster.kept import kept
 
 _SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "locale", "man")]
 
@@ -20,14 +21,12 @@ def tarball(suite: str, packages: Sequence[str], *, hook: str = "") -> Path:
     """A Debian with these packages as a tar file; the shell command `hook` is run with its root as $1."""
     recipe = [f"--include={','.join(sorted(packages))}", *([f"--customize-hook={hook}"] if hook else [])]
     key = hashlib.sha256(" ".join([suite, *recipe]).encode()).hexdigest()[:12]
-    kept = cache() / f"{suite}-{key}.tar"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        half = kept.with_suffix(f".{os.getpid()}.tar")
-        options = ["--quiet", "--variant=minbase", "--aptopt=Acquire::Languages none", *_SLIM, *recipe]
-        run(["mmdebstrap", *options, suite, str(half), mirror()], timeout=600)
-        half.rename(kept)
-    return kept
+    options = ["--quiet", "--variant=minbase", "--aptopt=Acquire::Languages none", *_SLIM, *recipe]
+
+    def make(target: Path) -> None:
+        run(["mmdebstrap", *options, suite, str(target), mirror()], timeout=600)
+
+    return kept(cache() / f"{suite}-{key}.tar", make)
 
 
 def mirror() -> str:

@@ -4,11 +4,14 @@ import json
 import os
 import resource
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from tests.cluster.command import CommandFailed, run
+from tests.cluster.kept import locked
 from tests.container.debian import cache
 
 TOOLS = ("buildah", "mmdebstrap", "podman", "runc")
@@ -72,16 +75,39 @@ class Engine:
             return False
         return True
 
-    def build(self, context: Path, image: str, **arguments: str) -> None:
-        """Build the Dockerfile of a folder, on base images that are there already; an older image of that name goes."""
-        older = self.podman("images", "--quiet", "--no-trunc", image)
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While nobody else builds or removes images in this store."""
+        with locked(self._directory / "images.lock"):
+            yield
+
+    def build(self, context: Path, image: str, **arguments: str) -> str:
+        """Build the Dockerfile of a folder, on base images that are there already; the name of the image.
+
+        A name without a tag gets one by content: whatever others build meanwhile, that one stays what it is.
+        """
         options = ["--quiet", "--layers", "--format=docker", "--pull=never", "--network=host"]
         options += [f"--build-arg={name}={value}" for name, value in arguments.items()]
         if Path(_AUTHORITIES).is_dir():
             options.append(f"--volume={_AUTHORITIES}:{_AUTHORITIES}:ro")
-        run(["buildah", "build", *options, "--tag", image, str(context)], env=self.environment, timeout=300)
-        if older and older != self.podman("images", "--quiet", "--no-trunc", image):
-            self.podman("rmi", older, check=False)
+        with self.alone(), tempfile.NamedTemporaryFile("r") as file:
+            words = ["buildah", "build", *options, "--iidfile", file.name, str(context)]
+            run(words, env=self.environment, timeout=600)
+            built = Path(file.name).read_text().strip().removeprefix("sha256:")
+            name = image if ":" in image.rpartition("/")[2] else f"{image}:{built[:12]}"
+            self.podman("tag", built, name)
+        return name
+
+    def remove(self, *images: str) -> None:
+        """Remove names or images, as far as no container has them."""
+        with self.alone():
+            for image in images:
+                self.podman("rmi", image, check=False)
+
+    def names(self, image: str, *filters: str) -> list[str]:
+        """The names with a tag of an image, perhaps with more to select them by."""
+        words = [f"--filter={word}" for word in (f"reference={image}", *filters)]
+        return self.podman("images", "--format={{.Repository}}:{{.Tag}}", *words).split()
 
     def import_tar(self, tar: Path, image: str, *changes: str) -> None:
         """Make an image of a root file system."""
@@ -95,7 +121,10 @@ class Engine:
 
 def _write(path: Path, **tables: Mapping[str, object]) -> None:
     lines = [line for name, table in tables.items() for line in (f"[{name}]", *_entries(table))]
-    path.write_text("\n".join(lines) + "\n")
+    # Whole in one step: others may be reading it.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
+        draft.write("\n".join(lines) + "\n")
+    Path(draft.name).replace(path)
 
 
 def _entries(table: Mapping[str, object]) -> list[str]:

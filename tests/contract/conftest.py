@@ -1,25 +1,16 @@
 """Both servers under one contract: the embedded cluster, and a real kube-apiserver."""
 
-from __future__ import annotations
+import http.client
+import json
+from collections.abc import Callable, Iterator
 
-import asyncio
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-
-import aiohttp
 import pytest
 
-from agent.minicluster import MiniCluster
-from tests.contract.client import Api, bearer
+from tests.cluster.api import NODES, Api
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.embedded import EmbeddedCluster
 
 SERVERS = ("mini", pytest.param("real", marks=pytest.mark.real))
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    """The event loop of all async tests."""
-    return "asyncio"
 
 
 @pytest.fixture(params=SERVERS)
@@ -29,54 +20,42 @@ def server(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def api(connected: Api) -> AsyncIterator[Api]:
-    """The API server under test, which is left without the test's nodes."""
-    yield connected
-    await connected.clean_up()
-
-
-@pytest.fixture
-def connected(server: str, request: pytest.FixtureRequest) -> Any:
+def api(server: str, request: pytest.FixtureRequest) -> Api:
     """The API server under test."""
-    return request.getfixturevalue(f"{server}_api")
+    found: Api = request.getfixturevalue(f"{server}_api")
+    return found
 
 
 @pytest.fixture
-async def mini_api() -> AsyncIterator[Api]:
+def mini_api() -> Iterator[Api]:
     """An embedded cluster of the test's own."""
-    async with MiniCluster() as cluster, aiohttp.ClientSession(headers=bearer(cluster)) as session:
-        yield Api(session, cluster.url)
-
-
-@pytest.fixture(scope="session")
-async def real_api(control_plane: Any, anyio_backend: str) -> AsyncIterator[Api]:
-    """The real cluster of the whole run."""
-    connector = aiohttp.TCPConnector(ssl=admin_tls(control_plane))
-    async with aiohttp.ClientSession(connector=connector) as session:
-        yield Api(session, control_plane.url)
-    await asyncio.sleep(0.25)  # aiohttp closes TLS connections without waiting for their last words
-
-
-def admin_tls(control_plane: Any) -> ssl.SSLContext:
-    """TLS as the administrator of the real cluster."""
-    context = ssl.create_default_context(cafile=str(control_plane.ca_file))
-    context.load_cert_chain(control_plane.admin_cert, control_plane.admin_key)
-    return context
+    with EmbeddedCluster() as cluster:
+        yield cluster.api
 
 
 @pytest.fixture
-def forget_history(server: str, request: pytest.FixtureRequest) -> Callable[[], Awaitable[None]]:
+def real_api(control_plane: ControlPlane, name: str) -> Iterator[Api]:
+    """The real cluster, left without the test's nodes: dead ones would change how it treats those of the next test."""
+    yield control_plane.api
+    for node in control_plane.api.items(NODES):
+        if node["metadata"]["name"].startswith(name):
+            control_plane.api.delete(f"{NODES}/{node['metadata']['name']}")
+
+
+@pytest.fixture
+def forget_history(server: str, request: pytest.FixtureRequest) -> Callable[[], None]:
     """Makes the server forget all changes up to now; the embedded one is born without a past."""
 
-    async def compact() -> None:
+    def compact() -> None:
         if server == "mini":
             return
-        port = request.getfixturevalue("control_plane").layout.etcd
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as etcd:
-            async with etcd.post("/v3/kv/range", json={"key": "AA=="}) as response:
-                revision = (await response.json())["header"]["revision"]
-            async with etcd.post("/v3/kv/compaction", json={"revision": revision, "physical": True}) as response:
-                assert response.status == 200, await response.text()
+        etcd = http.client.HTTPConnection("127.0.0.1", request.getfixturevalue("control_plane").layout.etcd)
+        etcd.request("POST", "/v3/kv/range", json.dumps({"key": "AA=="}))
+        revision = json.loads(etcd.getresponse().read())["header"]["revision"]
+        etcd.request("POST", "/v3/kv/compaction", json.dumps({"revision": revision, "physical": True}))
+        answer = etcd.getresponse()
+        assert answer.status == 200, answer.read()
+        etcd.close()
 
     return compact
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import LEASES, MERGE_PATCH, STRATEGIC, Api
-
-pytestmark = pytest.mark.anyio
+from tests.cluster.api import LEASES, MERGE_PATCH, STRATEGIC, Api
 
 LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 
@@ -15,43 +13,43 @@ def lease(name: str, **spec: object) -> dict[str, object]:
     return {"metadata": {"name": name}, "spec": {"holderIdentity": name, **spec}}
 
 
-async def test_a_lease_is_kept_as_it_is(api: Api, name: str) -> None:
+def test_a_lease_is_kept_as_it_is(api: Api, name: str) -> None:
     spec = {"leaseDurationSeconds": 40, "renewTime": "2026-01-02T03:04:05.678901Z"}
-    made = await api.create(LEASES, lease(name, **spec))
+    made = api.create(LEASES, lease(name, **spec))
     assert made["apiVersion"] == "coordination.k8s.io/v1"
     assert made["spec"] == {"holderIdentity": name, **spec}
 
 
-async def test_a_lease_is_renewed_by_replacing_it(api: Api, name: str) -> None:
-    made = await api.create(LEASES, lease(name, renewTime="2026-01-02T03:04:05.678901Z"))
+def test_a_lease_is_renewed_by_replacing_it(api: Api, name: str) -> None:
+    made = api.create(LEASES, lease(name, renewTime="2026-01-02T03:04:05.678901Z"))
     made["spec"]["renewTime"] = "2026-01-02T03:04:15.678901Z"
-    renewed = await api.put(f"{LEASES}/{name}", made)
+    renewed = api.ask("PUT", f"{LEASES}/{name}", made)
     assert renewed.status == 200
-    assert int(renewed.body["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
-    assert renewed.body["spec"]["renewTime"] == "2026-01-02T03:04:15.678901Z"
+    assert int(renewed.json()["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
+    assert renewed.json()["spec"]["renewTime"] == "2026-01-02T03:04:15.678901Z"
 
 
-async def test_a_renewal_need_not_repeat_the_namespace(api: Api, name: str) -> None:
-    made = await api.create(LEASES, lease(name))
+def test_a_renewal_need_not_repeat_the_namespace(api: Api, name: str) -> None:
+    made = api.create(LEASES, lease(name))
     metadata = {"name": name, "resourceVersion": made["metadata"]["resourceVersion"]}
     renewed = {"holderIdentity": name, "renewTime": "2026-01-02T03:04:15.678901Z"}
-    answer = await api.put(f"{LEASES}/{name}", {"metadata": metadata, "spec": renewed})
-    assert answer.status == 200, answer.body
-    assert (await api.read(f"{LEASES}/{name}"))["spec"] == renewed
+    answer = api.ask("PUT", f"{LEASES}/{name}", {"metadata": metadata, "spec": renewed})
+    assert answer.status == 200, answer.json()
+    assert api.get(f"{LEASES}/{name}")["spec"] == renewed
 
 
-async def test_a_renewal_may_not_name_another_namespace(api: Api, name: str) -> None:
-    made = await api.create(LEASES, lease(name))
+def test_a_renewal_may_not_name_another_namespace(api: Api, name: str) -> None:
+    made = api.create(LEASES, lease(name))
     made["metadata"]["namespace"] = "default"
-    answer = await api.put(f"{LEASES}/{name}", made)
+    answer = api.ask("PUT", f"{LEASES}/{name}", made)
     message = "the namespace of the provided object does not match the namespace sent on the request"
     assert answer.refusal == (400, "BadRequest", message)
 
 
-async def test_a_remembered_lease_put_to_a_missing_one_conflicts(api: Api, name: str) -> None:
-    made = await api.create(LEASES, lease(name))
-    await api.delete(f"{LEASES}/{name}")
-    answer = await api.put(f"{LEASES}/{name}", made)
+def test_a_remembered_lease_put_to_a_missing_one_conflicts(api: Api, name: str) -> None:
+    made = api.create(LEASES, lease(name))
+    api.ask("DELETE", f"{LEASES}/{name}")
+    answer = api.ask("PUT", f"{LEASES}/{name}", made)
     assert answer.refusal == (
         409,
         "Conflict",
@@ -61,10 +59,10 @@ async def test_a_remembered_lease_put_to_a_missing_one_conflicts(api: Api, name:
     )
 
 
-async def test_a_put_without_a_uid_creates_the_lease(api: Api, name: str) -> None:
-    answer = await api.put(f"{LEASES}/{name}", lease(name))
+def test_a_put_without_a_uid_creates_the_lease(api: Api, name: str) -> None:
+    answer = api.ask("PUT", f"{LEASES}/{name}", lease(name))
     assert answer.status == 201
-    assert answer.body["metadata"]["uid"]
+    assert answer.json()["metadata"]["uid"]
 
 
 @pytest.mark.parametrize(
@@ -76,25 +74,25 @@ async def test_a_put_without_a_uid_creates_the_lease(api: Api, name: str) -> Non
         pytest.param("yesterday", "yesterday", "2006", id="no time at all"),
     ],
 )
-async def test_a_renewal_has_six_decimals(api: Api, name: str, renewed: str, rest: str, wanted: str) -> None:
-    answer = await api.post(LEASES, lease(name, renewTime=renewed))
+def test_a_renewal_has_six_decimals(api: Api, name: str, renewed: str, rest: str, wanted: str) -> None:
+    answer = api.ask("POST", LEASES, lease(name, renewTime=renewed))
     parsing = f'parsing time "{renewed}" as "{LAYOUT}": cannot parse "{rest}" as "{wanted}"'
     message = f'Lease in version "v1" cannot be handled as a Lease: {parsing}'
     assert answer.refusal == (400, "BadRequest", message)
 
 
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC])
-async def test_a_patched_renewal_has_six_decimals(api: Api, name: str, content_type: str) -> None:
-    await api.create(LEASES, lease(name))
-    code, reason, message = (
-        await api.patch(f"{LEASES}/{name}", {"spec": {"renewTime": "2026-01-02T03:04:05Z"}}, content_type)
+def test_a_patched_renewal_has_six_decimals(api: Api, name: str, content_type: str) -> None:
+    api.create(LEASES, lease(name))
+    code, reason, message = api.ask(
+        "PATCH", f"{LEASES}/{name}", {"spec": {"renewTime": "2026-01-02T03:04:05Z"}}, content_type=content_type
     ).refusal
     assert (code, reason) == (422, "Invalid")
     assert message.startswith(' "" is invalid: patch: Invalid value: ')
     assert message.endswith('cannot parse "Z" as ".000000"')
 
 
-async def test_a_lease_lasts_longer_than_nothing(api: Api, name: str) -> None:
-    answer = await api.post(LEASES, lease(name, leaseDurationSeconds=0))
+def test_a_lease_lasts_longer_than_nothing(api: Api, name: str) -> None:
+    answer = api.ask("POST", LEASES, lease(name, leaseDurationSeconds=0))
     fault = "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"
     assert answer.refusal == (422, "Invalid", f'Lease.coordination.k8s.io "{name}" is invalid: {fault}')

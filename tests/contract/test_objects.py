@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.client import (
-    CSINODES,
-    JSON_PATCH,
-    LEASES,
-    MERGE_PATCH,
-    NAMESPACES,
-    NODES,
-    Api,
-)
-
-pytestmark = pytest.mark.anyio
+from tests.cluster.api import CSINODES, JSON_PATCH, LEASES, MERGE_PATCH, NAMESPACES, NODES, Api
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-async def test_a_created_object_gets_what_only_the_server_can_give(api: Api, name: str) -> None:
-    made = await api.create(NODES, {"metadata": {"name": name, "uid": "mine", "creationTimestamp": None}})
+def test_a_created_object_gets_what_only_the_server_can_give(api: Api, name: str) -> None:
+    made = api.create(NODES, {"metadata": {"name": name, "uid": "mine", "creationTimestamp": None}})
     assert made["kind"] == "Node"
     assert made["apiVersion"] == "v1"
     assert set(made["metadata"]) - {"managedFields"} == {"name", "uid", "resourceVersion", "creationTimestamp"}
     assert made["metadata"]["uid"] != "mine"
 
 
-async def test_an_empty_node_is_written_with_its_obligatory_fields(api: Api, name: str) -> None:
-    made = await api.create(NODES, {"metadata": {"name": name}})
+def test_an_empty_node_is_written_with_its_obligatory_fields(api: Api, name: str) -> None:
+    made = api.create(NODES, {"metadata": {"name": name}})
     assert made["status"] == {
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
         "nodeInfo": dict.fromkeys(
@@ -49,47 +39,47 @@ async def test_an_empty_node_is_written_with_its_obligatory_fields(api: Api, nam
     }
 
 
-async def test_a_name_is_given_once(api: Api, name: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}})
-    answer = await api.post(NODES, {"metadata": {"name": name}})
+def test_a_name_is_given_once(api: Api, name: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}})
+    answer = api.ask("POST", NODES, {"metadata": {"name": name}})
     assert answer.refusal == (409, "AlreadyExists", f'nodes "{name}" already exists')
-    assert answer.body["details"] == {"name": name, "kind": "nodes"}
+    assert answer.json()["details"] == {"name": name, "kind": "nodes"}
 
 
-async def test_a_missing_object_is_not_found(api: Api, name: str) -> None:
-    answer = await api.get(f"{LEASES}/{name}")
+def test_a_missing_object_is_not_found(api: Api, name: str) -> None:
+    answer = api.ask("GET", f"{LEASES}/{name}")
     assert answer.refusal == (404, "NotFound", f'leases.coordination.k8s.io "{name}" not found')
-    assert answer.body["details"] == {"name": name, "group": "coordination.k8s.io", "kind": "leases"}
+    assert answer.json()["details"] == {"name": name, "group": "coordination.k8s.io", "kind": "leases"}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-async def test_a_missing_node_cannot_be_written(api: Api, name: str, method: str) -> None:
+def test_a_missing_node_cannot_be_written(api: Api, name: str, method: str) -> None:
     content_type = MERGE_PATCH if method == "PATCH" else "application/json"
-    answer = await api.request(method, f"{NODES}/{name}", {"metadata": {"name": name}}, content_type=content_type)
+    answer = api.ask(method, f"{NODES}/{name}", {"metadata": {"name": name}}, content_type=content_type)
     if method == "DELETE":
-        answer = await api.delete(f"{NODES}/{name}")
+        answer = api.ask("DELETE", f"{NODES}/{name}")
     assert answer.refusal == (404, "NotFound", f'nodes "{name}" not found')
 
 
-async def test_an_unknown_resource_is_not_found(api: Api) -> None:
-    answer = await api.get("/api/v1/thingummies")
+def test_an_unknown_resource_is_not_found(api: Api) -> None:
+    answer = api.ask("GET", "/api/v1/thingummies")
     assert answer.refusal == (404, "NotFound", "the server could not find the requested resource")
 
 
-async def test_an_unknown_group_has_no_page(api: Api) -> None:
-    answer = await api.get("/apis/thingummies.example.com/v1/things")
-    assert (answer.status, answer.body) == (404, "404 page not found\n")
+def test_an_unknown_group_has_no_page(api: Api) -> None:
+    answer = api.ask("GET", "/apis/thingummies.example.com/v1/things")
+    assert (answer.status, answer.body) == (404, b"404 page not found\n")
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", NODES), ("POST", f"{NODES}/some")])
-async def test_a_verb_that_a_path_lacks_is_not_allowed(api: Api, method: str, path: str) -> None:
-    answer = await api.request(method, path, {})
+def test_a_verb_that_a_path_lacks_is_not_allowed(api: Api, method: str, path: str) -> None:
+    answer = api.ask(method, path, {})
     message = "the server does not allow this method on the requested resource"
     assert answer.refusal == (405, "MethodNotAllowed", message)
 
 
-async def test_names_are_dns_subdomains(api: Api) -> None:
-    code, reason, message = (await api.post(NODES, {"metadata": {"name": "Not_A_Name"}})).refusal
+def test_names_are_dns_subdomains(api: Api) -> None:
+    code, reason, message = api.ask("POST", NODES, {"metadata": {"name": "Not_A_Name"}}).refusal
     assert (code, reason) == (422, "Invalid")
     assert message == (
         'Node "Not_A_Name" is invalid: metadata.name: Invalid value: "Not_A_Name": a lowercase RFC 1123 subdomain must '
@@ -99,186 +89,186 @@ async def test_names_are_dns_subdomains(api: Api) -> None:
     )
 
 
-async def test_an_object_needs_a_name(api: Api) -> None:
-    answer = await api.post(NODES, {"metadata": {}})
+def test_an_object_needs_a_name(api: Api) -> None:
+    answer = api.ask("POST", NODES, {"metadata": {}})
     required = "metadata.name: Required value: name or generateName is required"
     assert answer.refusal == (422, "Invalid", f'Node "" is invalid: {required}')
     cause = {"reason": "FieldValueRequired", "message": required.partition(": ")[2], "field": "metadata.name"}
-    assert answer.body["details"] == {"kind": "Node", "causes": [cause]}
+    assert answer.json()["details"] == {"kind": "Node", "causes": [cause]}
 
 
-async def test_a_name_can_be_left_to_the_server(api: Api, name: str) -> None:
-    made = await api.create(LEASES, {"metadata": {"generateName": f"{name}-"}, "spec": {}})
+def test_a_name_can_be_left_to_the_server(api: Api, name: str) -> None:
+    made = api.create(LEASES, {"metadata": {"generateName": f"{name}-"}, "spec": {}})
     assert made["metadata"]["name"].removeprefix(f"{name}-").isalnum()
     assert len(made["metadata"]["name"]) == len(name) + 6
     assert made["metadata"]["generateName"] == f"{name}-"
 
 
-async def test_a_new_object_has_no_resource_version(api: Api, name: str) -> None:
-    answer = await api.post(NODES, {"metadata": {"name": name, "resourceVersion": "7"}})
+def test_a_new_object_has_no_resource_version(api: Api, name: str) -> None:
+    answer = api.ask("POST", NODES, {"metadata": {"name": name, "resourceVersion": "7"}})
     assert answer.refusal == (500, "", "resourceVersion should not be set on objects to be created")
 
 
-async def test_a_namespace_must_exist(api: Api, name: str) -> None:
+def test_a_namespace_must_exist(api: Api, name: str) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases"
-    answer = await api.post(path, {"metadata": {"name": name}, "spec": {}})
+    answer = api.ask("POST", path, {"metadata": {"name": name}, "spec": {}})
     assert answer.refusal == (404, "NotFound", f'namespaces "{name}" not found')
 
 
-async def test_body_and_path_agree_about_the_namespace(api: Api, name: str) -> None:
-    answer = await api.post(LEASES, {"metadata": {"name": name, "namespace": "default"}, "spec": {}})
+def test_body_and_path_agree_about_the_namespace(api: Api, name: str) -> None:
+    answer = api.ask("POST", LEASES, {"metadata": {"name": name, "namespace": "default"}, "spec": {}})
     message = "the namespace of the provided object does not match the namespace sent on the request"
     assert answer.refusal == (400, "BadRequest", message)
 
 
-async def test_body_and_path_agree_about_the_name(api: Api, name: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}})
-    answer = await api.put(f"{NODES}/{name}", {"metadata": {"name": "another"}})
+def test_body_and_path_agree_about_the_name(api: Api, name: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}})
+    answer = api.ask("PUT", f"{NODES}/{name}", {"metadata": {"name": "another"}})
     message = f"the name of the object (another) does not match the name on the URL ({name})"
     assert answer.refusal == (400, "BadRequest", message)
 
 
-async def test_body_and_path_agree_about_the_kind(api: Api, name: str) -> None:
+def test_body_and_path_agree_about_the_kind(api: Api, name: str) -> None:
     body = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}}
-    code, reason, message = (await api.post(LEASES, body)).refusal
+    code, reason, message = api.ask("POST", LEASES, body).refusal
     assert (code, reason) == (400, "BadRequest")
     assert message.startswith('Node in version "v1" cannot be handled as a Lease: ')
 
 
-async def test_a_body_that_is_not_json_is_a_bad_request(api: Api) -> None:
-    assert (await api.post(NODES, b"{")).refusal[:2] == (400, "BadRequest")
+def test_a_body_that_is_not_json_is_a_bad_request(api: Api) -> None:
+    assert api.ask("POST", NODES, b"{").refusal[:2] == (400, "BadRequest")
 
 
-async def test_a_body_in_an_unknown_format_is_refused(api: Api) -> None:
-    code, reason, message = (await api.post(NODES, b"x", content_type="text/plain")).refusal
+def test_a_body_in_an_unknown_format_is_refused(api: Api) -> None:
+    code, reason, message = api.ask("POST", NODES, b"x", content_type="text/plain").refusal
     assert (code, reason) == (415, "UnsupportedMediaType")
     assert message.startswith("the body of the request was in an unknown format - accepted media types include: ")
 
 
-async def test_json_is_chosen_from_a_list_that_prefers_protobuf(api: Api) -> None:
-    answer = await api.get(f"{NAMESPACES}/default", accept="application/vnd.kubernetes.protobuf;q=0,application/json")
-    assert answer.body["kind"] == "Namespace"
+def test_json_is_chosen_from_a_list_that_prefers_protobuf(api: Api) -> None:
+    answer = api.ask("GET", f"{NAMESPACES}/default", accept="application/vnd.kubernetes.protobuf;q=0,application/json")
+    assert answer.json()["kind"] == "Namespace"
 
 
-async def test_an_unknown_representation_is_not_acceptable(api: Api) -> None:
-    assert (await api.get(NODES, accept="text/plain")).refusal[:2] == (406, "NotAcceptable")
+def test_an_unknown_representation_is_not_acceptable(api: Api) -> None:
+    assert api.ask("GET", NODES, accept="text/plain").refusal[:2] == (406, "NotAcceptable")
 
 
-async def test_a_replacement_for_an_old_version_conflicts(api: Api, name: str) -> None:
-    old = await api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "a"}})
+def test_a_replacement_for_an_old_version_conflicts(api: Api, name: str) -> None:
+    old = api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "a"}})
     new = old | {"spec": {"holderIdentity": "b"}}
-    assert (await api.put(f"{LEASES}/{name}", new)).status == 200
-    answer = await api.put(f"{LEASES}/{name}", new | {"spec": {"holderIdentity": "c"}})
+    assert api.ask("PUT", f"{LEASES}/{name}", new).status == 200
+    answer = api.ask("PUT", f"{LEASES}/{name}", new | {"spec": {"holderIdentity": "c"}})
     message = f'Operation cannot be fulfilled on leases.coordination.k8s.io "{name}": {MODIFIED}'
     assert answer.refusal == (409, "Conflict", message)
 
 
-async def test_a_replacement_for_another_uid_conflicts(api: Api, name: str) -> None:
-    old = await api.create(CSINODES, {"metadata": {"name": name}, "spec": {"drivers": None}})
+def test_a_replacement_for_another_uid_conflicts(api: Api, name: str) -> None:
+    old = api.create(CSINODES, {"metadata": {"name": name}, "spec": {"drivers": None}})
     body = old | {"metadata": {"name": name, "uid": "another"}}
-    code, reason, message = (await api.put(f"{CSINODES}/{name}", body)).refusal
+    code, reason, message = api.ask("PUT", f"{CSINODES}/{name}", body).refusal
     assert (code, reason) == (409, "Conflict")
     uids = f"UID in precondition: another, UID in object meta: {old['metadata']['uid']}"
     assert message.endswith(f"Precondition failed: {uids}")
 
 
-async def test_a_node_is_replaced_without_a_version_too(api: Api, name: str) -> None:
+def test_a_node_is_replaced_without_a_version_too(api: Api, name: str) -> None:
     own = {"podCIDR": "10.9.3.0/24", "podCIDRs": ["10.9.3.0/24"]}  # or a controller gives it one in between
-    await api.create(NODES, {"metadata": {"name": name}, "spec": own})
-    answer = await api.put(f"{NODES}/{name}", {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": own})
-    assert answer.status == 200, answer.body
-    assert answer.body["metadata"]["labels"] == {"a": "b"}
+    api.create(NODES, {"metadata": {"name": name}, "spec": own})
+    answer = api.ask("PUT", f"{NODES}/{name}", {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": own})
+    assert answer.status == 200, answer.json()
+    assert answer.json()["metadata"]["labels"] == {"a": "b"}
 
 
 @pytest.mark.parametrize("path", [LEASES, CSINODES], ids=["lease", "csinode"])
-async def test_some_resources_insist_on_a_version(api: Api, name: str, path: str) -> None:
-    await api.create(path, {"metadata": {"name": name}, "spec": {"drivers": []} if path == CSINODES else {}})
-    answer = await api.put(f"{path}/{name}", {"metadata": {"name": name}, "spec": {}})
+def test_some_resources_insist_on_a_version(api: Api, name: str, path: str) -> None:
+    api.create(path, {"metadata": {"name": name}, "spec": {"drivers": []} if path == CSINODES else {}})
+    answer = api.ask("PUT", f"{path}/{name}", {"metadata": {"name": name}, "spec": {}})
     code, reason, message = answer.refusal
     assert (code, reason) == (422, "Invalid")
     assert message.endswith("metadata.resourceVersion: Invalid value: 0: must be specified for an update")
 
 
-async def test_an_update_without_a_change_changes_nothing(api: Api, name: str) -> None:
-    old = await api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "a"}})
-    assert (await api.put(f"{LEASES}/{name}", old)).body == old
-    patched = await api.patch(f"{LEASES}/{name}", {"spec": {"holderIdentity": "a"}}, MERGE_PATCH)
-    assert patched.body["metadata"]["resourceVersion"] == old["metadata"]["resourceVersion"]
+def test_an_update_without_a_change_changes_nothing(api: Api, name: str) -> None:
+    old = api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "a"}})
+    assert api.ask("PUT", f"{LEASES}/{name}", old).json() == old
+    patched = api.ask("PATCH", f"{LEASES}/{name}", {"spec": {"holderIdentity": "a"}}, content_type=MERGE_PATCH)
+    assert patched.json()["metadata"]["resourceVersion"] == old["metadata"]["resourceVersion"]
 
 
-async def test_a_deletion_names_what_is_gone(api: Api, name: str) -> None:
-    old = await api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
-    answer = await api.delete(f"{LEASES}/{name}")
+def test_a_deletion_names_what_is_gone(api: Api, name: str) -> None:
+    old = api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
+    answer = api.ask("DELETE", f"{LEASES}/{name}")
     gone = {"name": name, "group": "coordination.k8s.io", "kind": "leases", "uid": old["metadata"]["uid"]}
-    assert (answer.status, answer.body["status"], answer.body["details"]) == (200, "Success", gone)
-    assert (await api.get(f"{LEASES}/{name}")).status == 404
+    assert (answer.status, answer.json()["status"], answer.json()["details"]) == (200, "Success", gone)
+    assert api.ask("GET", f"{LEASES}/{name}").status == 404
 
 
-async def test_a_deletion_can_insist_on_a_uid(api: Api, name: str) -> None:
-    old = await api.create(NODES, {"metadata": {"name": name}})
+def test_a_deletion_can_insist_on_a_uid(api: Api, name: str) -> None:
+    old = api.create(NODES, {"metadata": {"name": name}})
     uid = old["metadata"]["uid"]
-    answer = await api.delete(f"{NODES}/{name}", {"preconditions": {"uid": "another"}})
+    answer = api.ask("DELETE", f"{NODES}/{name}", {"preconditions": {"uid": "another"}})
     message = (
         f'Operation cannot be fulfilled on Node "{name}": the UID in the precondition (another) does not match the UID '
         f"in record ({uid}). The object might have been deleted and then recreated"
     )
     assert answer.refusal == (409, "Conflict", message)
-    assert (await api.delete(f"{NODES}/{name}", {"preconditions": {"uid": uid}})).status == 200
+    assert api.ask("DELETE", f"{NODES}/{name}", {"preconditions": {"uid": uid}}).status == 200
 
 
-async def test_a_deletion_can_insist_on_a_version(api: Api, name: str) -> None:
-    await api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
-    answer = await api.delete(f"{LEASES}/{name}", {"preconditions": {"resourceVersion": "1"}})
+def test_a_deletion_can_insist_on_a_version(api: Api, name: str) -> None:
+    api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
+    answer = api.ask("DELETE", f"{LEASES}/{name}", {"preconditions": {"resourceVersion": "1"}})
     assert answer.refusal[:2] == (409, "Conflict")
 
 
-async def test_an_object_with_a_finalizer_waits_for_it(api: Api, name: str) -> None:
-    await api.create(LEASES, {"metadata": {"name": name, "finalizers": ["example.com/wait"]}, "spec": {}})
-    deleted = await api.delete(f"{LEASES}/{name}")
-    assert deleted.body["metadata"]["deletionTimestamp"]
-    assert deleted.body["metadata"]["deletionGracePeriodSeconds"] == 0
-    assert (await api.get(f"{LEASES}/{name}")).status == 200
+def test_an_object_with_a_finalizer_waits_for_it(api: Api, name: str) -> None:
+    api.create(LEASES, {"metadata": {"name": name, "finalizers": ["example.com/wait"]}, "spec": {}})
+    deleted = api.ask("DELETE", f"{LEASES}/{name}")
+    assert deleted.json()["metadata"]["deletionTimestamp"]
+    assert deleted.json()["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert api.ask("GET", f"{LEASES}/{name}").status == 200
     released = [{"op": "remove", "path": "/metadata/finalizers"}]
-    assert (await api.patch(f"{LEASES}/{name}", released, JSON_PATCH)).status == 200
-    assert (await api.get(f"{LEASES}/{name}")).status == 404
+    assert api.ask("PATCH", f"{LEASES}/{name}", released, content_type=JSON_PATCH).status == 200
+    assert api.ask("GET", f"{LEASES}/{name}").status == 404
 
 
-async def test_a_collection_is_deleted_by_its_selector(api: Api, name: str) -> None:
+def test_a_collection_is_deleted_by_its_selector(api: Api, name: str) -> None:
     for suffix in ("a", "b", "c"):
         labels = {"test": name, "doomed": str(suffix != "c")}
-        await api.create(LEASES, {"metadata": {"name": f"{name}-{suffix}", "labels": labels}, "spec": {}})
-    answer = await api.delete(LEASES, labelSelector=f"test={name},doomed=True")
-    assert (answer.status, answer.body["kind"], len(answer.body["items"])) == (200, "LeaseList", 2)
-    left = await api.get(LEASES, labelSelector=f"test={name}")
-    assert [one["metadata"]["name"] for one in left.body["items"]] == [f"{name}-c"]
+        api.create(LEASES, {"metadata": {"name": f"{name}-{suffix}", "labels": labels}, "spec": {}})
+    answer = api.ask("DELETE", LEASES, labelSelector=f"test={name},doomed=True")
+    assert (answer.status, answer.json()["kind"], len(answer.json()["items"])) == (200, "LeaseList", 2)
+    left = api.ask("GET", LEASES, labelSelector=f"test={name}")
+    assert [one["metadata"]["name"] for one in left.json()["items"]] == [f"{name}-c"]
 
 
-async def test_a_dry_run_leaves_no_trace(api: Api, name: str) -> None:
-    answer = await api.post(LEASES, {"metadata": {"name": name}, "spec": {}}, dryRun="All")
+def test_a_dry_run_leaves_no_trace(api: Api, name: str) -> None:
+    answer = api.ask("POST", LEASES, {"metadata": {"name": name}, "spec": {}}, dryRun="All")
     assert answer.status == 201
-    assert answer.body["metadata"]["uid"]
-    assert "resourceVersion" not in answer.body["metadata"]
-    assert (await api.get(f"{LEASES}/{name}")).status == 404
+    assert answer.json()["metadata"]["uid"]
+    assert "resourceVersion" not in answer.json()["metadata"]
+    assert api.ask("GET", f"{LEASES}/{name}").status == 404
 
 
-async def test_an_unreadable_timeout_is_a_bad_request(api: Api, name: str) -> None:
-    answer = await api.post(NODES, {"metadata": {"name": name}}, timeout="soon")
+def test_an_unreadable_timeout_is_a_bad_request(api: Api, name: str) -> None:
+    answer = api.ask("POST", NODES, {"metadata": {"name": name}}, timeout="soon")
     message = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
     assert answer.refusal == (400, "BadRequest", message)
 
 
-async def test_a_timeout_is_a_duration(api: Api, name: str) -> None:
-    assert (await api.post(NODES, {"metadata": {"name": name}}, timeout="10s")).status == 201
+def test_a_timeout_is_a_duration(api: Api, name: str) -> None:
+    assert api.ask("POST", NODES, {"metadata": {"name": name}}, timeout="10s").status == 201
 
 
-async def test_system_namespaces_stay(api: Api) -> None:
-    answer = await api.delete(f"{NAMESPACES}/default")
+def test_system_namespaces_stay(api: Api) -> None:
+    answer = api.ask("DELETE", f"{NAMESPACES}/default")
     assert answer.refusal == (403, "Forbidden", 'namespaces "default" is forbidden: this namespace may not be deleted')
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system", "kube-public", "kube-node-lease"])
-async def test_the_system_namespaces_are_there(api: Api, namespace: str) -> None:
-    found = await api.read(f"{NAMESPACES}/{namespace}")
+def test_the_system_namespaces_are_there(api: Api, namespace: str) -> None:
+    found = api.get(f"{NAMESPACES}/{namespace}")
     assert found["status"] == {"phase": "Active"}
     assert found["spec"] == {"finalizers": ["kubernetes"]}
     assert found["metadata"]["labels"] == {"kubernetes.io/metadata.name": namespace}

@@ -6,20 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client import NODES, PODS, Api
-
-pytestmark = pytest.mark.anyio
+from tests.cluster.api import NODES, PODS, Api
 
 CONTAINER = {"name": "c", "image": "registry.example.com/i:1"}
 
 
-async def pod(api: Api, name: str, **spec: Any) -> Any:
+def pod(api: Api, name: str, **spec: Any) -> Any:
     given = {"containers": [CONTAINER], "automountServiceAccountToken": False, "schedulerName": "nobody", **spec}
-    return await api.create(PODS, {"metadata": {"name": name}, "spec": given})
+    return api.create(PODS, {"metadata": {"name": name}, "spec": given})
 
 
-async def test_a_pod_is_born_pending(api: Api, name: str) -> None:
-    made = await api.post(
+def test_a_pod_is_born_pending(api: Api, name: str) -> None:
+    made = api.ask(
+        "POST",
         PODS,
         {
             "metadata": {"name": name},
@@ -27,12 +26,12 @@ async def test_a_pod_is_born_pending(api: Api, name: str) -> None:
             "status": {"phase": "Running"},
         },
     )
-    assert made.body["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
-    assert made.body["metadata"]["generation"] == 1
+    assert made.json()["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+    assert made.json()["metadata"]["generation"] == 1
 
 
-async def test_a_pod_gets_its_defaults(api: Api, name: str) -> None:
-    spec = (await pod(api, name))["spec"]
+def test_a_pod_gets_its_defaults(api: Api, name: str) -> None:
+    spec = pod(api, name)["spec"]
     waits = [
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for key in ("not-ready", "unreachable")
@@ -72,80 +71,80 @@ async def test_a_pod_gets_its_defaults(api: Api, name: str) -> None:
     ],
     ids=["nothing", "a request", "limits", "less than its limits"],
 )
-async def test_quality_of_service_follows_the_resources(
+def test_quality_of_service_follows_the_resources(
     api: Api, name: str, resources: dict[str, dict[str, str]], quality: str
 ) -> None:
-    made = await pod(api, name, containers=[CONTAINER | {"resources": resources}])
+    made = pod(api, name, containers=[CONTAINER | {"resources": resources}])
     assert made["status"]["qosClass"] == quality
 
 
-async def test_a_pod_needs_containers(api: Api, name: str) -> None:
-    answer = await api.post(PODS, {"metadata": {"name": name}})
+def test_a_pod_needs_containers(api: Api, name: str) -> None:
+    answer = api.ask("POST", PODS, {"metadata": {"name": name}})
     assert answer.refusal == (422, "Invalid", f'Pod "{name}" is invalid: spec.containers: Required value')
 
 
-async def test_a_status_patch_insists_on_the_uid_and_merges_conditions(api: Api, name: str) -> None:
-    made = await pod(api, name)
+def test_a_status_patch_insists_on_the_uid_and_merges_conditions(api: Api, name: str) -> None:
+    made = pod(api, name)
     one = {"type": "Ready", "status": "False", "lastProbeTime": None, "lastTransitionTime": "2026-01-02T03:04:05Z"}
     patch = {"metadata": {"uid": made["metadata"]["uid"]}, "status": {"phase": "Failed", "conditions": [one]}}
-    patched = (await api.patch(f"{PODS}/{name}/status", patch)).body
+    patched = api.ask("PATCH", f"{PODS}/{name}/status", patch).json()
     assert patched["status"] == {"phase": "Failed", "qosClass": "BestEffort", "conditions": [one]}
     second = {"status": {"conditions": [{"type": "Initialized", "status": "True"}]}}
-    patched = (await api.patch(f"{PODS}/{name}/status", second)).body
+    patched = api.ask("PATCH", f"{PODS}/{name}/status", second).json()
     assert {one["type"] for one in patched["status"]["conditions"]} == {"Ready", "Initialized"}
 
 
-async def test_a_pod_without_a_node_goes_at_once(api: Api, name: str) -> None:
-    await pod(api, name)
-    deleted = await api.delete(f"{PODS}/{name}")
-    assert (deleted.status, deleted.body["kind"]) == (200, "Pod")
-    assert (await api.get(f"{PODS}/{name}")).status == 404
+def test_a_pod_without_a_node_goes_at_once(api: Api, name: str) -> None:
+    pod(api, name)
+    deleted = api.ask("DELETE", f"{PODS}/{name}")
+    assert (deleted.status, deleted.json()["kind"]) == (200, "Pod")
+    assert api.ask("GET", f"{PODS}/{name}").status == 404
 
 
-async def test_a_terminal_pod_goes_at_once(api: Api, name: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}})
-    await pod(api, name, nodeName=name)
-    await api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Failed"}})
-    await api.delete(f"{PODS}/{name}")
-    assert (await api.get(f"{PODS}/{name}")).status == 404
+def test_a_terminal_pod_goes_at_once(api: Api, name: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}})
+    pod(api, name, nodeName=name)
+    api.ask("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Failed"}})
+    api.ask("DELETE", f"{PODS}/{name}")
+    assert api.ask("GET", f"{PODS}/{name}").status == 404
 
 
-async def test_a_deletion_bumps_the_generation(api: Api, name: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}})
-    await pod(api, name, nodeName=name)
-    deleted = (await api.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 7})).body
+def test_a_deletion_bumps_the_generation(api: Api, name: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}})
+    pod(api, name, nodeName=name)
+    deleted = api.ask("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 7}).json()
     assert (deleted["metadata"]["deletionGracePeriodSeconds"], deleted["metadata"]["generation"]) == (7, 2)
-    await api.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+    api.ask("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
 
-async def test_a_binding_assigns_a_pod_once(api: Api, name: str) -> None:
-    await pod(api, name)
+def test_a_binding_assigns_a_pod_once(api: Api, name: str) -> None:
+    pod(api, name)
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"name": name},
         "target": {"kind": "Node", "name": name},
     }
-    answer = await api.post(f"{PODS}/{name}/binding", binding)
-    assert (answer.status, answer.body["status"]) == (201, "Success")
-    bound = await api.read(f"{PODS}/{name}")
+    answer = api.ask("POST", f"{PODS}/{name}/binding", binding)
+    assert (answer.status, answer.json()["status"]) == (201, "Success")
+    bound = api.get(f"{PODS}/{name}")
     assert bound["spec"]["nodeName"] == name
     assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
-    again = await api.post(f"{PODS}/{name}/binding", binding)
+    again = api.ask("POST", f"{PODS}/{name}/binding", binding)
     assert again.refusal[:2] == (409, "Conflict")
     assert again.refusal[2].endswith(f'pod {name} is already assigned to node "{name}"')
 
 
-async def test_the_spec_of_a_pod_is_settled(api: Api, name: str) -> None:
-    await pod(api, name)
-    code, reason, message = (await api.patch(f"{PODS}/{name}", {"spec": {"hostNetwork": True}})).refusal
+def test_the_spec_of_a_pod_is_settled(api: Api, name: str) -> None:
+    pod(api, name)
+    code, reason, message = api.ask("PATCH", f"{PODS}/{name}", {"spec": {"hostNetwork": True}}).refusal
     assert (code, reason) == (422, "Invalid")
     assert f'Pod "{name}" is invalid: spec: Forbidden: pod updates may not change fields other than' in message
 
 
-async def test_an_image_may_change(api: Api, name: str) -> None:
-    await pod(api, name)
-    patched = await api.patch(f"{PODS}/{name}", {"spec": {"containers": [{"name": "c", "image": "other:2"}]}})
-    assert patched.status == 200, patched.body
-    assert patched.body["spec"]["containers"][0]["image"] == "other:2"
-    assert patched.body["metadata"]["generation"] == 2
+def test_an_image_may_change(api: Api, name: str) -> None:
+    pod(api, name)
+    patched = api.ask("PATCH", f"{PODS}/{name}", {"spec": {"containers": [{"name": "c", "image": "other:2"}]}})
+    assert patched.status == 200, patched.json()
+    assert patched.json()["spec"]["containers"][0]["image"] == "other:2"
+    assert patched.json()["metadata"]["generation"] == 2

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client import SIGNING_REQUESTS, Api
-
-pytestmark = pytest.mark.anyio
+from tests.cluster.api import SIGNING_REQUESTS, Api
 
 # Made once by openssl for the name system:node:contract; nobody has its key.
 PEM = """-----BEGIN CERTIFICATE REQUEST-----
@@ -42,8 +40,8 @@ def described(listed: Any, name: str) -> Any:
         ("/apis/events.k8s.io/v1", "events", ("event", True, "Event", ["ev"])),
     ],
 )
-async def test_a_resource_is_discovered(api: Api, path: str, name: str, expected: tuple[Any, ...]) -> None:
-    listed = await api.read(path)
+def test_a_resource_is_discovered(api: Api, path: str, name: str, expected: tuple[Any, ...]) -> None:
+    listed = api.get(path)
     assert listed["kind"] == "APIResourceList"
     assert listed["groupVersion"] == path.removeprefix("/apis/").removeprefix("/api/")
     found = described(listed, name)
@@ -52,38 +50,38 @@ async def test_a_resource_is_discovered(api: Api, path: str, name: str, expected
     assert found["verbs"] - {"deletecollection"} == ({"get", "patch", "update"} if "/" in name else whole)
 
 
-async def test_groups_are_discovered(api: Api) -> None:
-    groups = {one["name"]: one["preferredVersion"] for one in (await api.read("/apis"))["groups"]}
+def test_groups_are_discovered(api: Api) -> None:
+    groups = {one["name"]: one["preferredVersion"] for one in api.get("/apis")["groups"]}
     for group in ("coordination.k8s.io", "storage.k8s.io", "certificates.k8s.io", "events.k8s.io"):
         assert groups[group] == {"groupVersion": f"{group}/v1", "version": "v1"}
-        assert (await api.read(f"/apis/{group}"))["kind"] == "APIGroup"
+        assert api.get(f"/apis/{group}")["kind"] == "APIGroup"
 
 
-async def test_the_version_is_told(api: Api) -> None:
-    version = await api.read("/version")
+def test_the_version_is_told(api: Api) -> None:
+    version = api.get("/version")
     assert (version["major"], version["minor"]) == ("1", "36")
     assert version["gitVersion"].startswith("v1.36.")
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/livez", "/healthz"])
-async def test_health_is_ok(api: Api, path: str) -> None:
-    answer = await api.get(path, accept="*/*")
-    assert (answer.status, answer.body) == (200, "ok")
+def test_health_is_ok(api: Api, path: str) -> None:
+    answer = api.ask("GET", path, accept="*/*")
+    assert (answer.status, answer.body) == (200, b"ok")
 
 
-async def test_an_unknown_token_is_not_authenticated(api: Api) -> None:
+def test_an_unknown_token_is_not_authenticated(api: Api) -> None:
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
-    answer = await api.post(path, {"spec": {"token": "nobody.knows"}})
-    assert (answer.status, answer.body["kind"]) == (201, "TokenReview")
-    assert not answer.body["status"].get("authenticated")
+    answer = api.ask("POST", path, {"spec": {"token": "nobody.knows"}})
+    assert (answer.status, answer.json()["kind"]) == (201, "TokenReview")
+    assert not answer.json()["status"].get("authenticated")
 
 
 @pytest.mark.parametrize("kind", ["subjectaccessreviews", "selfsubjectaccessreviews"])
-async def test_an_administrator_may_everything(api: Api, kind: str) -> None:
+def test_an_administrator_may_everything(api: Api, kind: str) -> None:
     attributes = {"resourceAttributes": {"verb": "get", "resource": "nodes", "subresource": "proxy"}}
     who = {"user": "kubernetes-super-admin", "groups": ["system:masters"]} if kind.startswith("subject") else {}
-    answer = await api.post(f"/apis/authorization.k8s.io/v1/{kind}", {"spec": attributes | who})
-    assert (answer.status, answer.body["status"]["allowed"]) == (201, True)
+    answer = api.ask("POST", f"/apis/authorization.k8s.io/v1/{kind}", {"spec": attributes | who})
+    assert (answer.status, answer.json()["status"]["allowed"]) == (201, True)
 
 
 def signing_request(name: str) -> dict[str, Any]:
@@ -95,15 +93,15 @@ def signing_request(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec, "status": {"certificate": "bWU="}}
 
 
-async def test_a_signing_request_knows_who_asks(api: Api, name: str) -> None:
-    made = await api.create(SIGNING_REQUESTS, signing_request(name))
+def test_a_signing_request_knows_who_asks(api: Api, name: str) -> None:
+    made = api.create(SIGNING_REQUESTS, signing_request(name))
     assert made["spec"]["username"]
     assert "system:authenticated" in made["spec"]["groups"]
     assert made["status"] == {}
 
 
-async def test_a_signing_request_must_be_one(api: Api, name: str) -> None:
-    answer = await api.post(SIGNING_REQUESTS, {"metadata": {"name": name}, "spec": {}})
+def test_a_signing_request_must_be_one(api: Api, name: str) -> None:
+    answer = api.ask("POST", SIGNING_REQUESTS, {"metadata": {"name": name}, "spec": {}})
     faults = (
         "[spec.request: Invalid value: null: PEM block type must be CERTIFICATE REQUEST, spec.usages: Required value, "
         "spec.signerName: Required value]"
@@ -112,15 +110,15 @@ async def test_a_signing_request_must_be_one(api: Api, name: str) -> None:
     assert answer.refusal == (422, "Invalid", message)
 
 
-async def test_approval_and_certificate_are_separate_writes(api: Api, name: str) -> None:
-    made = await api.create(SIGNING_REQUESTS, signing_request(name))
+def test_approval_and_certificate_are_separate_writes(api: Api, name: str) -> None:
+    made = api.create(SIGNING_REQUESTS, signing_request(name))
     approved = {"type": "Approved", "status": "True", "reason": "Contract", "message": "told"}
     path = f"{SIGNING_REQUESTS}/{name}"
-    ignored = await api.put(f"{path}/status", made | {"status": {"conditions": [approved]}})
+    ignored = api.ask("PUT", f"{path}/status", made | {"status": {"conditions": [approved]}})
     assert ignored.status in {200, 422}
-    answer = await api.put(f"{path}/approval", made | {"status": {"conditions": [approved]}})
-    assert answer.status == 200, answer.body
-    (condition,) = answer.body["status"]["conditions"]
+    answer = api.ask("PUT", f"{path}/approval", made | {"status": {"conditions": [approved]}})
+    assert answer.status == 200, answer.json()
+    (condition,) = answer.json()["status"]["conditions"]
     assert condition["lastUpdateTime"]
     assert condition["lastTransitionTime"]
     assert condition | approved == condition

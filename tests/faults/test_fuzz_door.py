@@ -12,7 +12,7 @@ import pytest
 from tests.faults.door import Door
 from tests.faults.mutations import Mutations
 
-OBJECTS = int(os.environ.get("FUZZ_OBJECTS", "10000"))
+OBJECTS = int(os.environ.get("FUZZ_OBJECTS", "3000"))
 SEED = int(os.environ.get("FUZZ_SEED", "15"))
 
 pytestmark = pytest.mark.timeout(3600)

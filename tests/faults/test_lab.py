@@ -5,11 +5,10 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,14 +16,19 @@ import pytest
 import yaml
 
 from agent.demo.certificate import make_tls
-from agent.minicluster import MiniCluster
 from tests.cluster.agent_process import apart
+from tests.cluster.api import NODES
+from tests.cluster.command import completed
+from tests.cluster.embedded import EmbeddedCluster
 from tests.cluster.ports import free_ports
+from tests.cluster.waiting import eventually
+
+pytestmark = [pytest.mark.xdist_group("fragile-plane"), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 HEALTH, DEATH = ROOT / "docs" / "lab-node-health.md", ROOT / "docs" / "non-graceful-shutdown.md"
 _BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
-_PATIENCE_SECONDS = 75.0
+_NODES = ("lab", "doomed", "spare")  # of the pages
 
 
 class Step(NamedTuple):
@@ -46,19 +50,17 @@ def keeps(output, promise):
 
 def take(step, folder, environment):
     """Type the commands, and again until everything promised has come: a learner would do so too."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        with (folder / "typed.out").open("w+") as output:
-            subprocess.run(
-                ["bash", "-c", step.commands], cwd=folder, env=environment, check=False, stdout=output, stderr=output
-            )
-            output.seek(0)
-            seen = output.read()
+    # To a file: a pipe would not end before those who are left in the background do.
+    typed = ["bash", "-c", f"exec > typed.out 2>&1\n{step.commands}"]
+
+    def is_kept():
+        completed(typed, cwd=folder, env=environment)
+        seen = (folder / "typed.out").read_text()
         missing = [promise for promise in step.promises if not keeps(seen, promise)]
-        if not missing:
-            return
-        assert time.monotonic() < end, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
-        time.sleep(0.5)
+        assert not missing, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
+        return True
+
+    eventually(is_kept, every=0.5)
 
 
 def do_the_lab(page, kubeconfig, folder, kubectl):
@@ -71,49 +73,28 @@ def do_the_lab(page, kubeconfig, folder, kubectl):
     (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent {shlex.join(apart(folder))} "$@"\n')
     for tool in ("python", "fake-kubelet"):
         (tools / tool).chmod(0o755)
-    environment = (
-        os.environ
-        | {
-            "PATH": f"{tools}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "KUBECONFIG": str(kubeconfig),
-            "KUBECACHEDIR": str(folder / "cache"),
-            "API_PORT": server.rpartition(":")[2],
-        }
-        | dict(zip(("LAB_PORT", "SPARE_PORT"), map(str, free_ports(2)), strict=True))
-    )
+    lab_port, spare_port = free_ports(2)
+    environment = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "KUBECONFIG": str(kubeconfig),
+        "KUBECACHEDIR": str(folder / "cache"),
+        "API_PORT": server.rpartition(":")[2],
+        "LAB_PORT": str(lab_port),
+        "SPARE_PORT": str(spare_port),
+    }
     try:
         for step in steps(page):
             take(step, folder, environment)
     finally:
         for pid_file in folder.glob("*.pid"):
-            subprocess.run(["kill", "-9", pid_file.read_text().strip()], check=False, capture_output=True)
+            with suppress(ProcessLookupError):
+                os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
-class Embedded:
-    """The embedded cluster in a thread of its own, as impatient as the real one here."""
-
-    def __init__(self, kubeconfig):
-        self._kubeconfig, self._ready = kubeconfig, threading.Event()
-        self._loop, self._stop = asyncio.new_event_loop(), asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
-
-    async def _run(self):
-        tls, authority = await make_tls("127.0.0.1")
-        async with MiniCluster(ssl_context=tls, node_monitor_grace_period_seconds=20) as cluster:
-            cluster.write_kubeconfig(self._kubeconfig, certificate_authority=authority)
-            self._ready.set()
-            await self._stop.wait()
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(60)
-        return self._kubeconfig
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
+@pytest.fixture(scope="session")
+def plane(fragile_plane):
+    return fragile_plane
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +103,11 @@ def labs(plane, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     real = folder / "real.kubeconfig"
     shutil.copyfile(plane.admin_kubeconfig, real)
-    with ThreadPoolExecutor(3) as learners, Embedded(folder / "embedded.kubeconfig") as embedded:
+    tls, authority = asyncio.run(make_tls("127.0.0.1"))
+    impatient = EmbeddedCluster(ssl_context=tls, node_monitor_grace_period_seconds=20)  # as the real one here
+    with ThreadPoolExecutor(3) as learners, impatient as cluster:
+        embedded = folder / "embedded.kubeconfig"
+        cluster.write_kubeconfig(embedded, certificate_authority=authority)
         done = {
             name: learners.submit(do_the_lab, page, kubeconfig, folder / name, plane.kubectl_path)
             for name, page, kubeconfig in (
@@ -133,6 +118,8 @@ def labs(plane, tmp_path_factory):
         }
         for future in done.values():
             future.exception()  # wait for all before the clusters go
+    for name in _NODES:  # nobody else is to find silent nodes, wherever a lab has ended
+        plane.api.delete(f"{NODES}/{name}")
     return done
 
 

@@ -1,55 +1,55 @@
-"""The way to the API server is bad; afterwards the node is back within 10.4 s by itself."""
+"""The way to the API server is bad; afterwards the node is back by itself. How soon: `make bench-faults`."""
 
-import os
 import re
-import signal
-import time
 
 from tests.cluster.waiting import eventually
 
-
-def test_connections_are_refused(join, proxy):
-    member = join()
-    proxy.set(kill=True, refuse=True)
-    time.sleep(6)
-    proxy.set()
-    member.wait_until_recovered()
-    log = member.process.log_text()
-    assert re.search(r'"Failed to ensure lease exists, will retry" err=".*" interval="400ms"', log)
+_RETRY = '"Failed to ensure lease exists, will retry"'
 
 
-def test_a_connection_dies_in_the_middle_of_a_request(join, proxy):
-    member = join()
-    proxy.set(cut_answers=True)
-    eventually(lambda: '"Failed to update lease"' in member.process.log_text(), within=20)
-    time.sleep(2)
-    proxy.set()
+def test_connections_are_refused(member, shared_proxy):
+    shared_proxy.set(kill=True, refuse=True)
+    member.wait_until_lease_is_over()
+    for interval in ("200ms", "400ms", "800ms"):
+        member.wait_until_logged(_RETRY, f'interval="{interval}"')
+    shared_proxy.set()
     member.wait_until_recovered()
 
 
-def test_a_black_hole_swallows_everything_without_a_word(join, proxy):
-    member = join()
-    proxy.set(silent=True)
-    time.sleep(6)
-    proxy.set(kill=True)
+def test_a_connection_dies_in_the_middle_of_a_request(member, shared_proxy):
+    shared_proxy.set(cut_answers=True)
+    member.wait_until_logged('"Failed to update lease"', times=5)
+    shared_proxy.set()
     member.wait_until_recovered()
-    assert "no answer within 1s" in member.process.log_text()
 
 
-def test_half_a_second_of_latency_and_5_percent_loss_lose_no_lease(join, proxy):
-    member = join("--node-lease-duration-seconds=40", "--node-status-update-frequency=10s", "-v=6")
+def test_a_black_hole_swallows_everything_without_a_word(member, shared_proxy):
+    shared_proxy.set(silent=True)
+    member.wait_until_lease_is_over()
+    member.wait_until_logged("no answer within 1s")
+    shared_proxy.set(kill=True)
+    member.wait_until_recovered()
+
+
+def test_renewals_get_through_half_a_second_of_latency_and_loss(join, proxy):
+    member = join("--node-lease-duration-seconds=8", "--node-status-update-frequency=8s", "-v=6")
+    proxy.set(delay_seconds=0.5)
+    member.wait_until_renewed()
+    proxy.set(delay_seconds=0.5, loss=1.0)
+    member.wait_until_logged('"Failed to update lease"')
     proxy.set(delay_seconds=0.5, loss=0.05)
-    before = member.renewed_at()
-    time.sleep(34)
-    assert (member.renewed_at() - before).total_seconds() >= 10  # at least one of the three renewals that were due
-    assert re.search(r'"Response" verb="PUT" .*status=200 milliseconds=\d{4}', member.process.log_text())
+    member.wait_until_renewed()
+
+    def milliseconds():
+        return re.findall(r'"Response" verb="PUT" .*status=200 milliseconds=(\d+)', member.news())
+
+    eventually(lambda: any(int(took) >= 900 for took in milliseconds()))  # a chunk there, and one back
     proxy.set()
-    assert member.is_whole()
+    member.wait_until_recovered()
 
 
-def test_the_event_loop_stands_still_for_15_seconds(join, proxy):
-    member = join()
-    os.kill(member.process.pid, signal.SIGSTOP)
-    time.sleep(15)
-    os.kill(member.process.pid, signal.SIGCONT)
+def test_the_process_stands_still_until_its_lease_is_over(member):
+    member.stand_still()
+    member.wait_until_lease_is_over()
+    member.go_on()
     member.wait_until_recovered()

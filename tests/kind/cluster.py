@@ -10,7 +10,9 @@ from typing import Any, Self
 
 from tests.cluster import build
 from tests.cluster.command import run
+from tests.cluster.kept import locked
 from tests.cluster.real_kubelet import TUNABLES
+from tests.container.debian import cache
 from tests.container.engine import Engine
 from tests.kind.node_image import KIND, images, node_image
 
@@ -41,6 +43,8 @@ class KindCluster:
 
     def __enter__(self) -> Self:
         with ExitStack() as life:
+            # One at a time: kind's network has one name, and so has our image in the manifests.
+            life.enter_context(locked(cache() / "kind.lock"))
             self._isolate(life)
             image = node_image(self._engine, self._binaries)
             life.callback(self._delete)

@@ -94,7 +94,7 @@ def _save(engine: Engine, program: Path, image: str, archive: Path) -> None:
     (folder / "Dockerfile").write_text("\n".join(lines))
     engine.build(folder, image)
     engine.podman("save", "--quiet", "--format=docker-archive", "--output", str(archive), image, timeout=120)
-    engine.podman("rmi", image)
+    engine.remove(image)
     shutil.rmtree(folder)
 
 

@@ -14,12 +14,6 @@ MUTANTS = (
         "    if is_over and any(is_restarted",
     ),
     Mutant(
-        "a pod runs before its init containers are done",
-        "pods/conditions.py",
-        "if not is_initialized(pod, statuses) or not all(map(has_run, main)):",
-        "if not all(map(has_run, main)):",
-    ),
-    Mutant(
         "a failed init container is waited for",
         "pods/conditions.py",
         'if any(codes[one["name"]] and not is_restarted(pod',

@@ -94,10 +94,10 @@ MUTANTS = (
         "path.startswith(root)",
     ),
     Mutant(
-        "a yes wins over a no",
+        "a review that says both is a yes",
         "access.py",
-        '    if allowed and denied:\n        raise ValueError("webhook subject access review returned both allow and deny response")\n',
-        "",
+        "if allowed and denied:",
+        "if denied and not allowed:",
     ),
     Mutant("the first tree counts", "routing.py", "key=len, default", "key=lambda prefix: -len(prefix), default"),
     Mutant(

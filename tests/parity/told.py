@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from tests.cluster.api import NODES
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.node_view import NodeView
 from tests.cluster.waiting import eventually
 
 _WATCH_SECONDS = 5  # so long a watch may outlast its use
@@ -41,7 +41,7 @@ class Told:
 
     def _follow(self, control_plane: ControlPlane, name: str) -> None:
         while not self._over.is_set():  # each watch begins with the Node as it is
-            with control_plane.api.watch(NODES, name, seconds=_WATCH_SECONDS) as states:
+            with NodeView(control_plane, name).watch(_WATCH_SECONDS) as states:
                 for node in states:
                     self._note(name, node)
 

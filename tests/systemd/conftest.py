@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.lacking import lacking
+from tests.cluster.node_view import NodeView
 from tests.systemd.machine import Machine
 from tests.systemd.member import Member
 from tests.systemd.rootfs import NoRootfs, rootfs
@@ -13,7 +14,7 @@ from tests.systemd.wheelhouse import install
 
 
 @pytest.fixture(scope="session")
-def layers(root: None, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def layers(root: None) -> list[Path]:
     """A Debian, and our wheel installed in it without a network."""
     if shutil.which("systemd-nspawn") is None:
         lacking("systemd-nspawn is not installed; see .ci/packages")
@@ -21,14 +22,14 @@ def layers(root: None, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         debian = rootfs()
     except NoRootfs as reason:
         lacking(str(reason))
-    return install(debian, tmp_path_factory.mktemp("wheel"))
+    return install(debian)
 
 
 @pytest.fixture(scope="session")
-def member(
+def shared_member(
     layers: list[Path], control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Member]:
-    """A machine that was made a node by `fake-kubelet install --join`; tests share it, and leave it as it was."""
+    """A machine that was made a node by `fake-kubelet install --join`."""
     place = tmp_path_factory.mktemp("member")
     with Machine("systemd-member", layers, place, api_port=control_plane.layout.apiserver) as machine:
         machine.write("/var/log/journal/.keep", "")  # so that the journal outlives the machine
@@ -36,15 +37,27 @@ def member(
         made = Member(machine, control_plane)
         made.install_and_join()
         yield made
-    control_plane.kubectl("delete", "node", machine.name, "--ignore-not-found", "--wait=false")
+    made.delete_node()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def member(shared_member: Member) -> Iterator[Member]:
+    """The machine that all tests share: it is on and a node, and nothing went wrong that nobody thought of."""
+    shared_member.machine.wire.set()
+    if not shared_member.machine.is_on:
+        shared_member.machine.boot()
+    shared_member.wait_until_ready()
+    yield shared_member
+    assert "Traceback" not in shared_member.messages()
+
+
+@pytest.fixture(scope="session")
 def fresh(
     layers: list[Path], control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Machine]:
-    """A machine that is no node yet."""
+    """A machine that is no node; tests share it, and each begins with an installation of its own, or with none."""
     place = tmp_path_factory.mktemp("fresh")
     with Machine("systemd-fresh", layers, place, api_port=control_plane.layout.apiserver) as machine:
         machine.boot()
         yield machine
+    NodeView(control_plane, machine.name).delete_node()

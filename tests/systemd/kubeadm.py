@@ -31,17 +31,17 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 """
 
 
-def kubeadm_join(machine: Machine | VirtualMachine, control_plane: ControlPlane) -> None:
+def kubeadm_join(machine: Machine | VirtualMachine, control_plane: ControlPlane, *, node_name: str) -> None:
     """Have a machine, on which kubeadm is, join as kubeadm's documentation says, with our drop-in beside its own."""
     kubeadm = str(control_plane.bin / "kubeadm")
     access = ("--config", str(control_plane.directory / "kubeadm.yaml"))
     admin = ("--kubeconfig", str(control_plane.directory / "super-admin.conf"))
     run([kubeadm, "init", "phase", "upload-config", "kubelet", *access, *admin])
     # The cluster of the tests has its authority in a folder of its own; on the machine it is where kubeadm puts it.
-    words = ("configmap", "kubelet-config", "--namespace=kube-system")
-    uploaded = control_plane.kubectl("get", *words, "--output=json")
+    path = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
+    uploaded = control_plane.api.get(path)["data"]["kubelet"]
     told = uploaded.replace(str(control_plane.ca_file), "/etc/kubernetes/pki/ca.crt")
-    control_plane.kubectl("replace", "-f", "-", input=told)
+    control_plane.api.patch(path, {"data": {"kubelet": told}})
     machine.write("/usr/lib/systemd/system/kubelet.service", KUBELET_UNIT)
     machine.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", KUBEADM_DROP_IN)
     machine.run("mkdir", "--parents", DROP_INS)
@@ -51,5 +51,13 @@ def kubeadm_join(machine: Machine | VirtualMachine, control_plane: ControlPlane)
     machine.run(
         *("kubeadm", "join", control_plane.endpoint, "--token", BOOTSTRAP_TOKEN),
         *("--discovery-token-ca-cert-hash", control_plane.pin, "--ignore-preflight-errors=all"),
-        *("--cri-socket", "unix:///none.sock"),
+        *("--cri-socket", "unix:///none.sock", "--node-name", node_name),
     )
+
+
+def leave(machine: Machine | VirtualMachine) -> None:
+    """Have the machine as it was before."""
+    machine.run("systemctl", "disable", "--now", "--quiet", "kubelet")
+    own = ("/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d", DROP_INS)
+    machine.run("rm", "-rf", *own, "/usr/local/bin/fake-kubelet", "/etc/kubernetes", "/var/lib/kubelet")
+    machine.run("systemctl", "daemon-reload")

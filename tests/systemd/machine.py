@@ -1,7 +1,8 @@
-"""A Debian machine with systemd as its first process, in a network namespace of its own."""
+"""A Debian machine with systemd as its first process, in a network namespace and a control group of its own."""
 
+import secrets
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +15,7 @@ from tests.systemd.overlay import layer
 
 # nspawn's own end is not the end of the machine, but that of a process namespace is the end of all in it.
 _CAGE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+_CGROUPS = Path("/sys/fs/cgroup")
 _ENVIRONMENT = ("env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "TERM=dumb", "LC_ALL=C.UTF-8")
 
 
@@ -21,13 +23,15 @@ class Machine:
     """Boots from layers that stay as they are; what it writes itself is there again at the next boot."""
 
     def __init__(self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int) -> None:
-        self.name = name
+        self.name = f"{name}-{secrets.token_hex(3)}"
         self.root = directory / "root"
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._life = ExitStack()
         self._island: Island | None = None
         self._nspawn: Process | None = None
         self._leader = 0
+        # nspawn makes `payload` and `supervisor` in the group it is in: two machines would be in each other's.
+        self._groups = [top / self.name for top in _hierarchies()]
 
     def __enter__(self) -> Self:
         with ExitStack() as life:
@@ -35,13 +39,20 @@ class Machine:
             self.write("/etc/hostname", f"{self.name}\n")
             self.write("/etc/hosts", f"127.0.0.1 localhost\n{ADDRESS} {self.name}\n")
             self._island = life.enter_context(Island(self._api_port))
+            for group in self._groups:
+                group.mkdir()
+                life.callback(_remove, group)
             self._life = life.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.cut_power()
         self._life.close()
-        _sweep_cgroups()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it was booted and has not ended."""
+        return self._nspawn is not None and self._nspawn.running
 
     @property
     def wire(self) -> FaultProxy:
@@ -59,7 +70,8 @@ class Machine:
             f"--network-namespace-path={self._island.path}",
         ]
         options += ["--console=read-only", "--resolv-conf=off", "--timezone=off"]
-        argv = [*_CAGE, "systemd-nspawn", *options, "systemd.show_status=0"]
+        enter = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in self._groups)
+        argv = ["sh", "-ec", f'{enter}; exec "$@"', "sh", *_CAGE, "systemd-nspawn", *options, "systemd.show_status=0"]
         env = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
         self._nspawn = Process("systemd-nspawn", argv, log=self._directory / "console.log", env=env)
         self._nspawn.start()
@@ -108,15 +120,21 @@ class Machine:
         return self.run("systemctl", "is-system-running", check=False).strip()
 
 
-def _sweep_cgroups() -> None:
-    """Remove the control groups that nspawn leaves behind; those that are in use stay."""
-    base = Path("/sys/fs/cgroup")
-    for top in (base, base / "systemd", base / "unified"):
-        for left in (top / "payload", top / "supervisor"):
-            folders = [path for path in left.rglob("*") if path.is_dir()] if left.is_dir() else []
-            for folder in (*sorted(folders, reverse=True), left):
-                with suppress(OSError):
-                    folder.rmdir()
+def _hierarchies() -> list[Path]:
+    """Where systemd has control groups: in that of version 2, and in its own of version 1 where both are there."""
+    return [top for top in (_CGROUPS, _CGROUPS / "unified", _CGROUPS / "systemd") if (top / "cgroup.procs").exists()]
+
+
+def _remove(group: Path) -> None:
+    """Remove a control group with those in it, as soon as the last process has left them."""
+
+    def is_gone() -> bool:
+        for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+            folder.rmdir()
+        group.rmdir()
+        return True
+
+    eventually(is_gone, every=0.05)
 
 
 def _children(pid: int) -> list[int]:

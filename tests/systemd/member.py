@@ -38,6 +38,16 @@ class Member(NodeView):
         eventually(lambda: self.show("ActiveState") == "active")
         return super().wait_until_ready()
 
+    def is_shutting_down(self) -> bool:
+        """Whether the Node is said to go, in a kubelet's words."""
+        ready = self.condition("Ready")
+        words = (ready["status"], ready["reason"], ready["message"])
+        return words == ("False", "KubeletNotReady", "node is shutting down")
+
+    def has_gone(self) -> bool:
+        """Whether that was its last word: if it is off for long, the controller-manager has one of its own."""
+        return self.is_shutting_down() or self.condition("Ready")["reason"] == "NodeStatusUnknown"
+
     def event_messages(self, reason: str) -> list[str]:
         """What the node's events of a reason say."""
         return [event["message"] for event in self.events(reason=reason)]

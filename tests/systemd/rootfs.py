@@ -6,9 +6,11 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.cluster.command import CommandFailed, run
+from tests.cluster.kept import kept
 
 _SUITE = "bookworm"
 _PACKAGES = (
@@ -37,10 +39,7 @@ class NoRootfs(Exception):
 def rootfs() -> Path:
     """The directory of a Debian that was never booted; it is made at the first call, in about two minutes."""
     key = hashlib.sha256(" ".join([_SUITE, *_PACKAGES]).encode()).hexdigest()[:12]
-    kept = cache() / f"{_SUITE}-{key}"
-    if not kept.exists():
-        _make(kept)
-    return kept
+    return kept(cache() / f"{_SUITE}-{key}", _make)
 
 
 def cache() -> Path:
@@ -52,24 +51,18 @@ def cache() -> Path:
 def _make(target: Path) -> None:
     if shutil.which("mmdebstrap") is None or os.geteuid() != 0:
         raise NoRootfs("a Debian is made by root with mmdebstrap")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    half = target.with_suffix(f".{os.getpid()}")
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(_PACKAGES)}"]
     options = ["--aptopt=Acquire::Languages none", "--dpkgopt=path-exclude=/usr/share/man/*"]
-    done = subprocess.run(
-        [*command, *options, _SUITE, str(half), _mirror()], capture_output=True, text=True, check=False, timeout=600
-    )
-    if done.returncode != 0:
-        shutil.rmtree(half, ignore_errors=True)
-        raise NoRootfs(f"mmdebstrap: {done.stderr.strip()[-500:]}")
-    half.rename(target)
+    try:
+        run([*command, *options, _SUITE, str(target), _mirror()], timeout=600)
+    except CommandFailed as failure:
+        raise NoRootfs(f"mmdebstrap: {failure.said[-500:]}") from failure
 
 
 def _mirror() -> str:
     """The mirror of the machine we run on."""
     words = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)"]
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    found = [line.split()[0] for line in lines if line.endswith(f" {_SUITE}")]
+    found = [line.split()[0] for line in run(words).splitlines() if line.endswith(f" {_SUITE}")]
     if not found:
         raise NoRootfs(f"apt knows no mirror of Debian {_SUITE}")
     return found[0]

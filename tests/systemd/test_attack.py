@@ -4,6 +4,7 @@ import pytest
 
 from tests.cluster.command import CommandFailed
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.node_view import NodeView
 from tests.systemd.member import COMMAND, UNIT, Member
 
 STATE = "/var/lib/fake-kubelet"
@@ -27,6 +28,14 @@ LISTING = (
     "find /etc /root /srv /usr/local /var/spool -name '*fake-kubelet*' -prune "
     "-o -printf '%p %y %u %g %m %l\\n' -type f -exec sha256sum {} + | sort"
 )
+# A machine as it was after the installation, and how it becomes so again: by files, which is far quicker.
+KEPT = "/run/installed.tar"
+OURS = "find /etc /srv -mindepth 1 -name '*fake-kubelet*' -prune"
+KEEP = f"({OURS} -print; echo {STATE}) | tar --create --absolute-names --file={KEPT} --files-from=-"
+RESTORE = (
+    f"{OURS} -exec rm -rf {{}} +; rm -rf {STATE}; tar --extract --absolute-names --preserve-permissions --file={KEPT}"
+)
+WHOLE = LISTING.replace("-name '*fake-kubelet*' -prune -o", "").replace("/var/spool", f"/var/spool {STATE}")
 EXEC_KUBECONFIG = f"""
 apiVersion: v1
 kind: Config
@@ -78,16 +87,27 @@ class Victim:
         assert known == ""
 
 
-@pytest.fixture
-def victim(fresh, control_plane):
-    """A machine with the service installed, whose user somebody else has."""
+@pytest.fixture(scope="module")
+def installed(fresh):
+    """A machine with the service installed, and what is on it."""
     fresh.run(COMMAND, "uninstall", "--purge")
-    fresh.run("sh", "-c", "mkdir -p /etc/cron.d; umask 077; echo 'from root' > /etc/cron.d/root")
-    fresh.run("sh", "-c", f"umask 077; echo '{SECRET}' > /root/secret")
+    fresh.run("sh", "-ec", "mkdir -p /etc/cron.d; umask 077; echo 'from root' > /etc/cron.d/root")
+    fresh.run("sh", "-ec", f"umask 077; echo '{SECRET}' > /root/secret")
     fresh.run(COMMAND, "install")
-    yield Victim(fresh, control_plane)
-    fresh.run("systemctl", "stop", UNIT, check=False)
-    control_plane.kubectl("delete", "node", fresh.name, "--ignore-not-found", "--wait=false")
+    fresh.run("sh", "-ec", KEEP)
+    yield fresh, fresh.run("sh", "-c", WHOLE).splitlines()
+    fresh.run(COMMAND, "uninstall", "--purge")
+
+
+@pytest.fixture
+def victim(installed, control_plane):
+    """A machine with the service installed, whose user somebody else has."""
+    machine, whole = installed
+    assert machine.run("sh", "-c", WHOLE).splitlines() == whole
+    yield Victim(machine, control_plane)
+    machine.run("systemctl", "stop", UNIT, check=False)
+    machine.run("sh", "-ec", f"{RESTORE}; rm -rf /srv/*; systemctl daemon-reload; systemctl reset-failed")
+    NodeView(control_plane, machine.name).delete_node()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -228,7 +248,6 @@ def test_flags_of_an_earlier_version_are_asked_for_once_more(victim):
     told = victim.root("install", "--node-labels=a=b")
     assert f"{STATE}/install-flags.env is no longer read: the flags are in {FLAGS} now" in told
     assert victim.machine.run("cat", FLAGS) == 'KUBELET_KUBEADM_ARGS="--node-labels=a=b"\n'
-    victim.machine.run("rm", "/srv/unit", f"{UNIT_FILE}.old")
 
 
 @pytest.mark.parametrize("place", ["/etc/fake-kubelet", "/opt/fake-kubelet/bin"])

@@ -3,7 +3,10 @@
 import pytest
 
 from tests.cluster.command import CommandFailed
+from tests.cluster.node_view import NodeView
 from tests.systemd.member import COMMAND, UNIT
+
+pytestmark = pytest.mark.xdist_group("systemd-fresh")
 
 UNIT_FILE = "/etc/systemd/system/fake-kubelet.service"
 CONFIG = "/etc/fake-kubelet/config.yaml"
@@ -47,7 +50,7 @@ def test_with_a_kubeconfig_in_its_place_it_starts(machine, control_plane):
     machine.run("systemctl", "enable", "--now", UNIT)  # returns when a heartbeat was accepted
     assert control_plane.get("node", machine.name)["status"]["nodeInfo"]["osImage"].startswith("Debian")
     machine.run("systemctl", "stop", UNIT)  # or it would register itself again
-    control_plane.kubectl("delete", "node", machine.name, "--wait=false")
+    NodeView(control_plane, machine.name).delete_node()
 
 
 def test_a_second_time_nothing_is_written(machine):

@@ -7,22 +7,31 @@ import pytest
 
 from tests.cluster.node_view import NodeView
 from tests.cluster.waiting import eventually
-from tests.systemd.kubeadm import kubeadm_join
+from tests.systemd.kubeadm import kubeadm_join, leave
+
+pytestmark = pytest.mark.xdist_group("systemd-fresh")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def joined(fresh, control_plane):
     """A machine after `kubeadm join`."""
-    shutil.copy(control_plane.bin / "kubeadm", fresh.root / "usr/local/bin/kubeadm")
-    kubeadm_join(fresh, control_plane)
+    name, kubeadm = f"{fresh.name}-kubeadm", fresh.root / "usr/local/bin/kubeadm"
+    shutil.copy(control_plane.bin / "kubeadm", kubeadm)
+    kubeadm_join(fresh, control_plane, node_name=name)
+    node = NodeView(control_plane, name)
+    node.wait_until_ready()
     yield fresh
-    fresh.run("systemctl", "stop", "kubelet")
-    control_plane.kubectl("delete", "node", fresh.name, "--ignore-not-found", "--wait=false")
+    leave(fresh)
+    node.delete_node()
+    kubeadm.unlink()
 
 
-def test_after_kubeadm_join_it_is_a_ready_node(joined, control_plane):
-    NodeView(control_plane, joined.name).wait_until_ready()
-    assert joined.run("systemctl", "is-active", "kubelet").strip() == "active"
+def is_active(machine):
+    return machine.run("systemctl", "is-active", "kubelet", check=False).strip() == "active"
+
+
+def test_after_kubeadm_join_it_is_a_ready_node(joined):
+    eventually(lambda: is_active(joined))
     assert joined.run("systemd-analyze", "verify", "kubelet.service") == ""
     assert "fake-kubelet" in joined.run("systemctl", "show", "--property=ExecStart", "kubelet")
     # As root it sees to logind's patience by itself, as a kubelet does.
@@ -31,12 +40,12 @@ def test_after_kubeadm_join_it_is_a_ready_node(joined, control_plane):
     )
     joined.run("systemctl", "restart", "kubelet")
     manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
-    eventually(lambda: "21000000" in joined.run("busctl", "get-property", *manager, "InhibitDelayMaxUSec"), within=15)
+    eventually(lambda: "21000000" in joined.run("busctl", "get-property", *manager, "InhibitDelayMaxUSec"))
     assert "InhibitDelayMaxSec=21" in joined.run("cat", "/etc/systemd/logind.conf.d/99-kubelet.conf")
 
 
 def test_though_it_is_root_it_can_write_only_where_a_kubelets_files_are(joined, figure):
-    eventually(lambda: joined.run("systemctl", "is-active", "kubelet", check=False).strip() == "active", within=30)
+    eventually(lambda: is_active(joined))
     pid = joined.run("systemctl", "show", "--value", "--property=MainPID", "kubelet").strip()
 
     def can_write(folder):

@@ -3,16 +3,18 @@
 import re
 import time
 
+import pytest
 import yaml
 
 from tests.cluster.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("systemd-member")
+
 
 def test_systemctl_status_tells_of_the_node_and_its_lease(member, figure):
-    told = member.machine.run("systemctl", "status", "--no-pager", "--full", "fake-kubelet")
-    assert "Active: active (running)" in told
-    pattern = rf'Status: "{member.machine.name}: Ready, lease renewed \d+m?s ago"'
-    eventually(lambda: re.search(pattern, member.machine.run("systemctl", "status", "--no-pager", "fake-kubelet")))
+    assert "Active: active (running)" in member.systemctl("status", "--no-pager", "--full")
+    pattern = rf'Status: "{member.machine.name}: Ready, lease renewed (\d+m)?\d+m?s ago"'
+    eventually(lambda: re.search(pattern, member.systemctl("status", "--no-pager", "--full")))
     resident = member.machine.run("grep", "VmRSS", f"/proc/{member.pid()}/status").split()[1]
     figure("RSS under systemd", f"{int(resident) / 1024:.1f} MiB")
 
@@ -38,11 +40,13 @@ def test_systemd_has_nothing_to_say_against_the_unit(member):
 
 
 def test_behind_all_that_hardening_the_node_still_tells_the_truth_about_the_machine(member):
-    machine, status = member.machine, member.node()["status"]
+    machine = member.machine
+    boot_id = machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+    eventually(lambda: member.node()["status"]["nodeInfo"]["bootID"] == boot_id)  # it may just have been booted
+    status = member.node()["status"]
     total_kib = int(machine.run("grep", "MemTotal", "/proc/meminfo").split()[1])
     assert status["capacity"]["memory"] == f"{total_kib}Ki"
     assert status["nodeInfo"]["machineID"] == machine.run("cat", "/etc/machine-id").strip()
-    assert status["nodeInfo"]["bootID"] == machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
     assert {"type": "InternalIP", "address": "192.0.2.10"} in status["addresses"]
 
 
@@ -51,9 +55,10 @@ def test_started_is_who_had_a_heartbeat_accepted_however_long_that_takes(member)
     try:
         with member.drop_in("TimeoutStartSec=2"):
             member.systemctl("restart", "--no-block")
-            eventually(lambda: "waiting" in member.show("StatusText"))
+            eventually(lambda: "waiting" in member.show("StatusText") and member.show("ActiveState") == "activating")
             pid = member.pid()
-            time.sleep(3)  # longer than the timeout: the daemon has asked for more
+            began = int(member.show("ExecMainStartTimestampMonotonic"))
+            eventually(lambda: time.monotonic_ns() // 1000 - began > 2 * 2_000_000)  # the timeout is over twice
             assert (member.show("ActiveState"), member.pid()) == ("activating", pid)
     finally:
         member.machine.wire.set()
@@ -63,60 +68,61 @@ def test_started_is_who_had_a_heartbeat_accepted_however_long_that_takes(member)
 
 def test_a_killed_daemon_is_back_before_the_cluster_misses_it(member):
     before, uid, restarts = member.condition("Ready"), member.node()["metadata"]["uid"], int(member.show("NRestarts"))
-    member.machine.run("kill", "-KILL", str(member.pid()))
-    eventually(lambda: int(member.show("NRestarts")) > restarts, within=20)
-    member.wait_until_ready()
+    assert member.show("RestartUSec") == "10s"  # a fifth of the time that a cluster waits for a heartbeat
+    with member.drop_in("RestartSec=1"):
+        member.machine.run("kill", "-KILL", str(member.pid()))
+        eventually(lambda: int(member.show("NRestarts")) > restarts)
+        member.wait_until_ready()
     assert member.condition("Ready")["lastTransitionTime"] == before["lastTransitionTime"]
     assert member.node()["metadata"]["uid"] == uid
 
 
 def test_a_daemon_that_stands_still_is_started_again_by_the_watchdog(member, figure):
-    with member.drop_in("WatchdogSec=4", "RestartSec=1"):
+    with member.drop_in("WatchdogSec=4", "RestartSec=1", "TimeoutAbortSec=1"):
         member.systemctl("restart")
         pid, restarts = member.pid(), int(member.show("NRestarts"))
         member.machine.run("kill", "-STOP", str(pid))
         began = time.monotonic()
-        eventually(lambda: int(member.show("NRestarts")) > restarts, within=30)
+        eventually(lambda: int(member.show("NRestarts")) > restarts)
         member.wait_until_ready()
         figure("watchdog recovery", f"{time.monotonic() - began:.1f} s (WatchdogSec=4)")
-        assert "Watchdog timeout" in member.machine.run("journalctl", "--no-pager", "-u", "fake-kubelet")
+        eventually(lambda: "Watchdog timeout" in member.machine.run("journalctl", "--no-pager", "-u", "fake-kubelet"))
     member.systemctl("restart")
-    member.wait_until_ready()
 
 
 def test_a_reload_has_log_settings_read_again_in_the_same_process(member):
-    path, pid = "/etc/fake-kubelet/config.yaml", member.pid()
+    path, pid, phrase = "/etc/fake-kubelet/config.yaml", member.pid(), "Flags are deprecated by kubelet"
+    said = member.messages().count(phrase)
     config = (member.machine.root / path.lstrip("/")).read_text()
     document = yaml.safe_load(config)
     try:
         member.machine.write(path, yaml.safe_dump(document | {"logging": {"verbosity": 2}}))
         member.systemctl("reload")
-        eventually(lambda: "Flags are deprecated by kubelet" in member.messages())
+        eventually(lambda: member.messages().count(phrase) > said)
     finally:
         member.machine.write(path, config)
     member.systemctl("reload")
     assert (member.pid(), member.show("ActiveState")) == (pid, "active")
 
 
-def test_a_stop_is_quick_and_as_with_a_kubelet_the_cluster_hears_nothing_of_it(member):
-    began = time.monotonic()
+def test_a_stop_is_clean_and_as_with_a_kubelet_the_cluster_hears_nothing_of_it(member, figure):
+    before, began = member.condition("Ready"), time.monotonic()
     member.systemctl("stop")
-    took = time.monotonic() - began
-    assert member.show("Result") == "success"
-    assert took < 5
-    assert member.condition("Ready")["status"] == "True"
+    figure("systemctl stop", f"{time.monotonic() - began:.1f} s")
+    # Not after TimeoutStopSec, by a signal.
+    assert (member.show("Result"), member.show("ExecMainCode"), member.show("ExecMainStatus")) == ("success", "1", "0")
+    after = member.condition("Ready")
+    assert (after["status"], after["lastTransitionTime"]) == ("True", before["lastTransitionTime"])
     member.systemctl("start")
-    member.wait_until_ready()
 
 
 def test_the_journal_has_priorities_and_no_second_timestamp(member):
     member.machine.wire.set(refuse=True, kill=True)
     try:
-        eventually(lambda: any(entry["PRIORITY"] == "3" for entry in member.journal()), within=30)
+        eventually(lambda: any(entry["PRIORITY"] == "3" for entry in member.journal()))
     finally:
         member.machine.wire.set()
     entries = member.journal()
     assert {entry["PRIORITY"] for entry in entries} <= {"3", "4", "6"}
     for entry in entries:
         assert re.match(r'\w+\.py:\d+\] "', entry["MESSAGE"]), entry["MESSAGE"]
-    member.wait_until_ready()

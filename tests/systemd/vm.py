@@ -1,6 +1,7 @@
 """The same Debian as a virtual machine: a kernel, memory and a disk of its own, and a power switch."""
 
 import json
+import secrets
 import shutil
 import socket
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ class VirtualMachine:
     def __init__(
         self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int, commands: Sequence[Path] = ()
     ) -> None:
-        self.name = name
+        self.name = f"{name}-{secrets.token_hex(3)}"
         self._commands = commands  # what is to be in /usr/local/bin
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._disk = directory / "disk.img"
@@ -92,6 +93,11 @@ class VirtualMachine:
     def __exit__(self, *_: object) -> None:
         self.cut_power()
         self._life.close()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it was booted and has not ended."""
+        return self._qemu is not None and self._qemu.running
 
     def boot(self) -> None:
         """Switch it on; return when root can run commands."""

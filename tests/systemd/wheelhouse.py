@@ -3,44 +3,73 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
+import tempfile
+import time
 import tomllib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.cluster.command import run
+from tests.cluster.kept import kept
 from tests.systemd.overlay import layer
 from tests.systemd.rootfs import cache
 
 _ROOT = Path(__file__).parents[2]
 _PYTHON = "3.11"  # that of Debian 12
 _VENV = "/opt/fake-kubelet"
+_PARTS = ("agent", "config", "systemd", "pyproject.toml", "README.md", "LICENSE")  # of the checkout, in our wheel
+_OLD_SECONDS = 86400.0
 
 
-def install(debian: Path, directory: Path) -> list[Path]:
-    """The layers of a Debian with fake-kubelet in /opt; all but our own wheel is made once and kept."""
-    wheels = directory / "wheels"
-    _pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(_ROOT))
+def install(debian: Path) -> list[Path]:
+    """The layers of a Debian with fake-kubelet in /opt, each of which is made once and kept."""
     dependencies = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     key = hashlib.sha256(" ".join([debian.name, *dependencies]).encode()).hexdigest()[:12]
-    kept = cache() / f"venv-{key}"
-    if not kept.exists():
-        _make_venv(kept, debian, dependencies)
-    with layer(directory / "layer", [kept, debian]) as root:
-        _install(root, wheels, "--no-deps", "fake-kubelet")
-    return [directory / "layer" / "upper", kept, debian]
+    venv = kept(cache() / f"venv-{key}", partial(_make_venv, debian=debian, dependencies=dependencies))
+    _forget_old_wheels()
+    ours = kept(cache() / f"wheel-{key}-{_digest()}", partial(_make_ours, below=[venv, debian]))
+    os.utime(ours)
+    return [ours, venv, debian]
 
 
-def _make_venv(target: Path, debian: Path, dependencies: Sequence[str]) -> None:
-    half = target.with_suffix(f".{os.getpid()}")
-    where = ("--python-version", _PYTHON, "--only-binary=:all:", "--dest", str(half / "wheels"))
-    _pip("download", *where, *dependencies)
-    with layer(half, [debian]) as root:
-        run(["chroot", str(root), "python3", "-m", "venv", _VENV])
-        _install(root, half / "wheels", *dependencies)
-    (half / "upper").rename(target)
-    shutil.rmtree(half)
+def _digest() -> str:
+    """Of what our wheel is made from."""
+    digest = hashlib.sha256()
+    files = [
+        path for part in _PARTS for path in ((_ROOT / part).rglob("*") if (_ROOT / part).is_dir() else [_ROOT / part])
+    ]
+    for path in sorted(path for path in files if path.is_file() and path.suffix != ".pyc"):
+        digest.update(f"{path.relative_to(_ROOT)} {path.stat().st_mode} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _forget_old_wheels() -> None:
+    """Remove what no run of the last day has used: each change of ours leaves a layer behind."""
+    for path in cache().glob("wheel-*"):
+        if path.stat().st_mtime < time.time() - _OLD_SECONDS:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _make_venv(target: Path, *, debian: Path, dependencies: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="half-", dir=target.parent) as folder:
+        wheels = Path(folder, "wheels")
+        _pip("download", f"--python-version={_PYTHON}", "--only-binary=:all:", f"--dest={wheels}", *dependencies)
+        with layer(Path(folder), [debian]) as root:
+            run(["chroot", str(root), "python3", "-m", "venv", _VENV])
+            _install(root, wheels, *dependencies)
+        Path(folder, "upper").rename(target)
+
+
+def _make_ours(target: Path, *, below: Sequence[Path]) -> None:
+    with tempfile.TemporaryDirectory(prefix="half-", dir=target.parent) as folder:
+        wheels = Path(folder, "wheels")
+        _pip("wheel", "--no-deps", f"--wheel-dir={wheels}", str(_ROOT))
+        with layer(Path(folder), below) as root:
+            _install(root, wheels, "--no-deps", "fake-kubelet")
+        Path(folder, "upper").rename(target)
 
 
 def _install(root: Path, wheels: Path, *words: str) -> None:
@@ -52,4 +81,4 @@ def _install(root: Path, wheels: Path, *words: str) -> None:
 
 
 def _pip(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words], check=True)
+    run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words])

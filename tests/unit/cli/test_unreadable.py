@@ -17,8 +17,7 @@ _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 def as_anybody():
     """Let root, too, read only what the mode of a file says."""
     for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-        ctypes.CDLL(None).prctl(pytestmark = pytest.mark.slow  # a process for each case
-_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from agent.core.access import (
+    ANONYMOUS,
     User,
     access_question,
     bearer_token,
@@ -16,6 +17,10 @@ from agent.core.access import (
 )
 from agent.core.x509 import Certificate
 from tests.fakes import START
+
+
+def test_who_shows_nothing_is_not_authenticated():
+    assert User("system:anonymous", ("system:unauthenticated",)) == ANONYMOUS
 
 
 @pytest.mark.parametrize(

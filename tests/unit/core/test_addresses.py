@@ -70,6 +70,11 @@ def test_a_default_route_through_an_interface_that_is_down_does_not_count():
         told(interfaces=(down,))
 
 
+def test_a_link_local_address_is_passed_over():
+    local = interface("eth0", "169.254.7.7", "192.0.2.10")
+    assert told(interfaces=(local,))[0] == ("InternalIP", "192.0.2.10")
+
+
 def test_an_address_of_loopback_stands_in_for_an_unnumbered_interface():
     unnumbered, loopback = interface("eth0"), interface("lo", "127.0.0.1", "192.0.2.99")
     assert told(interfaces=(unnumbered, loopback))[0] == ("InternalIP", "192.0.2.99")

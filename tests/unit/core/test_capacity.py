@@ -44,6 +44,12 @@ def test_allocatable_is_capacity_less_reservations_and_hard_thresholds():
     assert left["pods"] == "110"
 
 
+def test_soft_thresholds_take_nothing_off_allocatable():
+    soft = parse_thresholds({"memory.available": "1Gi"}, grace_periods={"memory.available": "1m"})
+    config = Config(node_name="n1", eviction=Eviction(soft=soft))
+    assert allocatable(facts(config=config))["allocatable"]["memory"] == "8Gi"
+
+
 def test_a_percentage_is_taken_in_float32_as_go_does():
     # kubelet v1.36 on the wire: 264212084Ki with nodefs.available<10% leaves 243497856212
     config = configured(hard={"nodefs.available": "10%"})

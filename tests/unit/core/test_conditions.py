@@ -1,7 +1,9 @@
 from datetime import timedelta
 
+import pytest
+
 from agent.core.conditions import conditions, find_condition
-from tests.fakes import START, facts
+from tests.fakes import START, facts, host_snapshot
 
 BEGAN = "2026-01-02T03:04:05Z"
 LATER = "2026-01-02T03:05:05Z"
@@ -20,6 +22,41 @@ def test_a_new_node_has_four_conditions_and_ready_is_last():
         ("Ready", "True", "KubeletReady"),
     ]
     assert {c["lastTransitionTime"] for c in told} == {BEGAN}
+
+
+@pytest.mark.parametrize(
+    ("pressure", "words"),
+    [
+        # kubelet v1.36: nodestatus/setters.go
+        (
+            set(),
+            [
+                "kubelet has sufficient memory available",
+                "kubelet has no disk pressure",
+                "kubelet has sufficient PID available",
+                "kubelet is posting ready status",
+            ],
+        ),
+        (
+            {"MemoryPressure", "DiskPressure", "PIDPressure"},
+            [
+                "kubelet has insufficient memory available",
+                "kubelet has disk pressure",
+                "kubelet has insufficient PID available",
+                "kubelet is posting ready status",
+            ],
+        ),
+    ],
+)
+def test_the_messages_are_kubelets(pressure, words):
+    told = conditions(facts(pressure=frozenset(pressure)))["conditions"]
+    assert [condition["message"] for condition in told] == words
+
+
+def test_a_node_without_a_capacity_that_pods_need_is_not_ready():
+    ready = find_condition(conditions(facts(host=host_snapshot(nodefs=None))), "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "KubeletNotReady")
+    assert ready["message"] == "missing node capacity for resources: ephemeral-storage"
 
 
 def test_a_heartbeat_moves_the_heartbeat_time_and_nothing_else():

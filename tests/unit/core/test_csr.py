@@ -7,6 +7,7 @@ from agent.core.csr import (
     CLIENT_SIGNER,
     SERVING_SIGNER,
     Refused,
+    Template,
     client_template,
     decoded_request,
     digested_name,
@@ -53,6 +54,11 @@ def test_the_name_of_a_request_hangs_on_key_subject_and_usages_alone():
         digested_name(b"key", client, usages(CLIENT_SIGNER, is_rsa=True)),
     }
     assert len({name, *others}) == 4
+
+
+def test_words_that_read_alike_when_joined_lead_to_other_names():
+    together, apart = (Template(CLIENT_SIGNER, "n", organizations=words) for words in (("abcdef",), ("abc", "def")))
+    assert digested_name(b"key", together, []) != digested_name(b"key", apart, [])
 
 
 def test_usages_are_exactly_those_that_the_approver_accepts():

@@ -84,6 +84,8 @@ def test_a_cluster_is_known_by_the_hash_of_its_authoritys_key():
     check_pins(read_certificates(made()), parse_pins([f"sha256:{'0' * 64}", pin]))
     with pytest.raises(Distrusted, match="none of the public keys"):
         check_pins(read_certificates(made()), parse_pins([f"sha256:{'0' * 64}"]))
+    with pytest.raises(Distrusted, match="none of the public keys"):
+        check_pins(read_certificates(made()), frozenset())
 
 
 @pytest.mark.parametrize("text", ["", "sha256", "md5:00", "sha256:00", f"sha256:{'x' * 64}", "sha256:a:b"])

@@ -43,6 +43,11 @@ def test_taints_are_read_as_kubelet_reads_them():
     assert parse_taints("") == ()
 
 
+def test_a_taint_without_a_value_has_none_in_the_api():
+    assert Taint("a", "b", "NoSchedule").as_object() == {"key": "a", "value": "b", "effect": "NoSchedule"}
+    assert Taint("a", "", "NoExecute").as_object() == {"key": "a", "effect": "NoExecute"}
+
+
 @pytest.mark.parametrize(
     "text", ["a", "a=b", "a=b:Never", "a:NoSchedule,a=b:NoSchedule", "=b:NoSchedule", "a=b=c:NoSchedule"]
 )

@@ -58,6 +58,12 @@ def test_labels_and_annotations_travel_with_the_status():
     assert is_changed(patch)
 
 
+def test_what_is_gone_is_taken_off():
+    before = node({"capacity": {"cpu": "4", "hugepages-2Mi": "2Gi"}}, labels={"a": "1", "b": "2"})
+    patch = node_patch(before, node({"capacity": {"cpu": "4"}}, labels={"a": "1"}))
+    assert patch == {"metadata": {"labels": {"b": None}}, "status": {"capacity": {"hugepages-2Mi": None}}}
+
+
 def test_absent_and_empty_are_the_same():
     assert node_patch(node({"images": []}), node({})) == {}
 

@@ -68,6 +68,12 @@ def test_bytes_print_with_the_largest_suffix_that_leaves_a_whole_number():
     ]
 
 
+def test_a_sum_is_printed_as_its_first_part_that_is_not_zero():
+    zero, binary, decimal = Quantity(0), Quantity.of_bytes(2**20), Quantity.of_count(2**20)
+    assert [str(zero.plus(binary)), str(binary.plus(zero)), str(decimal.plus(binary))] == ["1Mi", "1Mi", "2097152"]
+    assert [str(zero.minus(binary)), str(binary.minus(zero)), str(zero.minus(decimal))] == ["-1Mi", "1Mi", "-1048576"]
+
+
 def test_quantities_compare_by_value():
     assert same_amount("1Gi", "1024Mi")
     assert not same_amount("1Gi", "1G")

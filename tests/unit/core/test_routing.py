@@ -49,6 +49,11 @@ def test_a_path_finds_what_a_kubelets_mux_and_services_find(path, method, found)
     assert TABLE.find(path, method) == found
 
 
+def test_the_longest_of_the_trees_counts():
+    table = Table(exact={}, trees={"/a/": "a", "/a/b/": "b"})
+    assert [table.find(path, "GET").endpoint for path in ("/a/x", "/a/b/x")] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("accept", "is_served"),
     [("", True), ("*/*", True), ("text/html, application/json;q=0.9", True), ("text/html", False)],

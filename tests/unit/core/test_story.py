@@ -46,6 +46,10 @@ def test_only_the_lines_that_are_wanted_come(options, lines):
     assert len(container_log(ENDED, "c", options).splitlines()) == lines
 
 
+def test_the_tail_of_a_log_is_its_end():
+    assert container_log(ENDED, "c", LogOptions(tail_lines=1)).endswith(b"ended with exit code 3 (Error)\n")
+
+
 def test_timestamps_stand_before_each_line_and_bytes_have_a_limit():
     text = container_log(ENDED, "c", LogOptions(timestamps=True))
     assert text.startswith(b"2026-01-01T10:00:00.000000000Z fake-kubelet:")

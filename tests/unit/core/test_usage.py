@@ -30,6 +30,10 @@ def test_somebody_who_asks_all_the_time_does_not_narrow_the_window():
     assert rates(*often)[-1] < 2.1 * CORE
 
 
+def test_a_rate_is_never_over_less_than_a_window_where_there_is_one():
+    assert rates((0, 0), (10, 12), (12, 12))[-1] == CORE
+
+
 def test_a_rate_over_more_than_two_minutes_is_none():
     assert rates((0, 0), (121, 121)) == [None, None]
 

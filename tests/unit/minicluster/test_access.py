@@ -12,7 +12,6 @@ import pytest
 
 from agent.minicluster import MiniCluster
 from agent.minicluster.listener import MAX_STRANGERS
-from tests.contract.client import bearer
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +71,7 @@ async def test_another_token_is_none(headers: dict[str, str]) -> None:
         half = cluster.token[:20]
         sent = {name: value.format(token=cluster.token, half=half) for name, value in headers.items()}
         assert await status(cluster, "GET", f"/api/v1/nodes?token={cluster.token}", sent) == 401
-        assert await status(cluster, "GET", "/api/v1/nodes", bearer(cluster)) == 200
+        assert await status(cluster, "GET", "/api/v1/nodes", {"Authorization": f"Bearer {cluster.token}"}) == 200
 
 
 async def test_every_cluster_has_a_token_of_its_own() -> None:
@@ -90,7 +89,9 @@ async def test_health_is_for_everybody(path: str) -> None:
 @pytest.mark.parametrize("path", ["/api/v1/nodes", "/healthz"])
 async def test_a_web_page_is_refused_even_with_the_token(origin: str, path: str) -> None:
     async with MiniCluster() as cluster:
-        assert await status(cluster, "GET", path, bearer(cluster) | {"Origin": origin}) == 403
+        assert (
+            await status(cluster, "GET", path, {"Authorization": f"Bearer {cluster.token}"} | {"Origin": origin}) == 403
+        )
 
 
 @pytest.mark.parametrize(
@@ -111,14 +112,14 @@ async def test_a_web_page_is_refused_even_with_the_token(origin: str, path: str)
 async def test_a_name_that_leads_here_is_refused_even_with_the_token(host: str) -> None:
     async with MiniCluster() as cluster:
         port = cluster.url.rpartition(":")[2]
-        sent = bearer(cluster) | {"Host": host.format(port=port)}
+        sent = {"Authorization": f"Bearer {cluster.token}"} | {"Host": host.format(port=port)}
         assert await status(cluster, "GET", "/api/v1/nodes", sent) in {400, 403}
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:{port}", "[::1]:{port}", "[::1]"])
 async def test_an_address_and_localhost_are_ours(host: str) -> None:
     async with MiniCluster() as cluster:
-        sent = bearer(cluster) | {"Host": host.format(port=cluster.url.rpartition(":")[2])}
+        sent = {"Authorization": f"Bearer {cluster.token}"} | {"Host": host.format(port=cluster.url.rpartition(":")[2])}
         assert await status(cluster, "GET", "/api/v1/nodes", sent) == 200
 
 
@@ -133,7 +134,10 @@ async def test_a_request_without_a_host_is_refused() -> None:
 
 async def test_strangers_take_no_more_than_a_few_connections_and_no_place_of_others() -> None:
     """Those who connect and say nothing make room for those who come later; who has shown the token stays."""
-    async with MiniCluster() as cluster, aiohttp.ClientSession(cluster.url, headers=bearer(cluster)) as session:
+    async with (
+        MiniCluster() as cluster,
+        aiohttp.ClientSession(cluster.url, headers={"Authorization": f"Bearer {cluster.token}"}) as session,
+    ):
         watch = await session.get("/api/v1/nodes?watch=true")
         address = ("127.0.0.1", int(cluster.url.rpartition(":")[2]))
         strangers = [await asyncio.open_connection(*address) for _ in range(3 * MAX_STRANGERS)]
@@ -153,7 +157,7 @@ async def test_a_body_that_is_too_large_is_refused() -> None:
     body = io.BytesIO(b"{" + b" " * (4 << 20))
     async with (
         MiniCluster() as cluster,
-        aiohttp.ClientSession(cluster.url, headers=bearer(cluster)) as session,
+        aiohttp.ClientSession(cluster.url, headers={"Authorization": f"Bearer {cluster.token}"}) as session,
         session.post("/api/v1/nodes", data=body) as response,
     ):
         assert response.status == 413

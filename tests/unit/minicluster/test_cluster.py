@@ -21,7 +21,6 @@ from agent.minicluster.kinds.namespace import NAMESPACES
 from agent.minicluster.kinds.node import NODES
 from agent.minicluster.registry import Registry
 from agent.minicluster.store import HistoryExpiredError, Store, StoreClosedError
-from tests.contract.client import bearer
 from tests.fakes import until
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -163,7 +162,7 @@ async def test_a_closed_store_keeps_no_one_waiting() -> None:
 @pytest.mark.anyio
 async def test_the_cluster_ends_at_once_in_spite_of_open_watches() -> None:
     cluster = MiniCluster()
-    async with aiohttp.ClientSession(headers=bearer(cluster)) as session:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {cluster.token}"}) as session:
         async with cluster:
             responses = [await session.get(f"{cluster.url}/api/v1/nodes?watch=true") for _ in range(20)]
             ending_since = asyncio.get_running_loop().time()
@@ -194,7 +193,7 @@ async def test_the_kubeconfig_is_private_and_points_here(tmp_path: Path) -> None
 @pytest.mark.anyio
 async def test_known_tokens_have_a_name() -> None:
     cluster = MiniCluster(tokens={"secret": "alice"})
-    async with cluster, aiohttp.ClientSession(headers=bearer(cluster)) as session:
+    async with cluster, aiohttp.ClientSession(headers={"Authorization": f"Bearer {cluster.token}"}) as session:
         url, names = f"{cluster.url}/apis/authentication.k8s.io/v1/tokenreviews", []
         for token in ("secret", cluster.token, "other"):
             async with session.post(url, json={"spec": {"token": token}}) as response:
@@ -204,7 +203,10 @@ async def test_known_tokens_have_a_name() -> None:
 
 @pytest.mark.anyio
 async def test_a_deleted_namespace_takes_its_content_along() -> None:
-    async with MiniCluster() as cluster, aiohttp.ClientSession(cluster.url, headers=bearer(cluster)) as session:
+    async with (
+        MiniCluster() as cluster,
+        aiohttp.ClientSession(cluster.url, headers={"Authorization": f"Bearer {cluster.token}"}) as session,
+    ):
         await session.post("/api/v1/namespaces", json={"metadata": {"name": "short"}})
         leases = "/apis/coordination.k8s.io/v1/namespaces/short/leases"
         await session.post(leases, json={"metadata": {"name": "l"}, "spec": {}})

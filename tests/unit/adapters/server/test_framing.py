@@ -5,8 +5,8 @@ from aiohttp import web
 
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
-from tests.fakes import FakeClock, running
 from tests.cluster.framing import CASES, STRICTER, status
+from tests.fakes import FakeClock, running
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from agent.adapters.server.tls import Tls
 from agent.core.config import Serving
 from agent.ports import StartError
 from tests.cluster.pairs import authority, client_pair
-from tests.fakes import FakeClock, running, until
+from tests.fakes import FakeClock, idle, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -38,14 +38,6 @@ def unacknowledged(writer):
     if writer.is_closing() or not (connection := writer.get_extra_info("socket")):
         return 0
     return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
-
-
-async def idle():
-    """Wait until nothing can be read or written, and did not become so either, for a few turns of the event loop."""
-    loop, turns = asyncio.get_running_loop(), 0
-    while turns < 20:
-        await asyncio.sleep(0.001)
-        turns = 0 if loop._ready or loop._selector.select(0) else turns + 1
 
 
 class Counted(socket.socket):
@@ -261,7 +253,11 @@ async def test_a_client_that_nobody_trusts_leaves_nothing_behind_and_is_no_error
     def call():
         """Until the server ends it, before or after the end of the client's own handshake."""
         address = ("127.0.0.1", tls_door.port)
-        with suppress(OSError), socket.create_connection(address, 60) as plain, context.wrap_socket(plain) as connection:
+        with (
+            suppress(OSError),
+            socket.create_connection(address, 60) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
             connection.recv(1)
 
     for _ in range(5):

@@ -12,7 +12,7 @@ from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.replies import plain, streamed
 from agent.loops.podshelf import PodShelf
-from tests.fakes import running, settle
+from tests.fakes import idle, running, settle, until
 
 pytestmark = pytest.mark.anyio
 
@@ -93,10 +93,8 @@ async def test_who_does_not_read_is_waited_for():
     async with running(server):
         _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**16)
         writer.write(ASK)
-        while not sent:
-            await settle()
-        for _ in range(50):  # until the buffers of both sides are full
-            await settle()
+        await until(lambda: sent)
+        await idle()  # the buffers of both sides are full
         assert sent < 50
         writer.transport.abort()
         await settle()

@@ -60,6 +60,27 @@ def test_an_init_container_that_fails_ends_a_pod_that_is_never_restarted():
     assert (life.status["phase"], life.state("one"), life.state()) == ("Failed", "ended 1", "PodInitializing")
 
 
+def test_one_container_that_failed_is_a_failed_pod():
+    ending = run_for("1s") | {"exit-code.fake-kubelet.dev/second": "1"}
+    life = Life(pod(container(), container("second"), restartPolicy="Never", annotations=ending)).after(2)
+    assert (life.state(), life.state("second"), life.status["phase"]) == ("ended 0", "ended 1", "Failed")
+
+
+def test_a_condition_of_a_pod_has_the_time_of_its_last_change():
+    life = Life(pod(container(readinessProbe={"initialDelaySeconds": 5})))
+    began = life.condition("PodScheduled")["lastTransitionTime"]
+    life.after(5)
+    assert life.condition("Ready")["lastTransitionTime"] != began
+    assert life.condition("PodScheduled")["lastTransitionTime"] == began
+
+
+def test_a_pod_keeps_the_address_that_it_was_given():
+    life = Life(pod())
+    life.ips = ("10.0.0.3",)
+    life.look()
+    assert (life.status["podIP"], life.status["podIPs"]) == ("10.0.0.2", [{"ip": "10.0.0.2"}])
+
+
 def test_a_sidecar_is_up_before_the_containers_and_ends_after_them():
     life = Life(pod(initContainers=[SIDE], restartPolicy="Never", annotations=run_for("5s")))
     assert [life.state(name) for name in ("side", "main")] == ["running", "running"]
