@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.cluster.api import NOBODY, Identity, bearer
+from tests.cluster.api import NAMESPACES, NOBODY, Identity, bearer
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pairs import Pair, client_pair
 
@@ -56,7 +56,8 @@ def accounts(plane: ControlPlane) -> list[Identity]:
 
 def account(plane: ControlPlane, name: str) -> Identity:
     """One of them, with a token that nobody has seen yet."""
-    return bearer(f"account {name}", plane.kubectl("create", "token", f"door-{name}", "--duration=1h").strip())
+    path = f"{NAMESPACES}/default/serviceaccounts/door-{name}/token"
+    return bearer(f"account {name}", plane.api.create(path, {"spec": {"expirationSeconds": 3600}})["status"]["token"])
 
 
 def _from_kubeconfig(path: Path, folder: Path) -> tuple[Path, Path]:

@@ -62,7 +62,7 @@ class Process:
             raise ProcessLookupError(f"{self.name} was not started")
         return self._child.wait(within)
 
-    def stop(self, within: float = 10.0) -> int | None:
+    def stop(self, within: float = 60.0) -> int | None:
         """End it with SIGTERM, or SIGKILL if it takes too long; the exit code, None if it never ran."""
         if self._child is None:
             return None

@@ -18,9 +18,10 @@ def cluster(control_plane: ControlPlane, node_name: str) -> Iterator[NodeView]:
 
 @pytest.fixture
 def start_node(
-    control_plane: ControlPlane, node_name: str, start_agent: Callable[..., AgentProcess]
+    control_plane: ControlPlane, cluster: NodeView, start_agent: Callable[..., AgentProcess]
 ) -> Callable[..., AgentProcess]:
-    """Starts fake-kubelet as this test's node, with the node's own certificate."""
+    """Starts fake-kubelet as this test's node, with the node's own certificate; it ends before the Node does."""
+    node_name = cluster.name
     kubeconfig = control_plane.node_kubeconfig(node_name)
 
     def start(*flags: str, kubeconfig: str = str(kubeconfig)) -> AgentProcess:

@@ -1,12 +1,12 @@
 """Made-to-measure nodes, and the limits of a container's own cgroup, seen at a real API server."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.agent_process import apart
+from tests.cluster.command import run
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
@@ -62,10 +62,7 @@ def test_by_default_the_host_is_told_even_in_a_small_cgroup(cluster, control_pla
     agent.start()
     try:
         cluster.wait_until_ready()
-        assert (
-            capacity(cluster)["cpu"]
-            == subprocess.run(["nproc", "--all"], capture_output=True, text=True, check=True).stdout.strip()
-        )
+        assert capacity(cluster)["cpu"] == run(["nproc", "--all"]).strip()
     finally:
         agent.stop()
 

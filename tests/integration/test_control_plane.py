@@ -1,32 +1,23 @@
 """The control plane that other tests stand on is real, and as strict as a kubeadm cluster."""
 
 import json
-import time
-from collections.abc import Callable
+import secrets
+from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cluster.audit import Request, requests_of
 from tests.cluster.command import CommandFailed
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.node_view import NodeView
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 
 
 def as_node(control_plane: ControlPlane, name: str, *words: str) -> str:
     return control_plane.kubectl("--kubeconfig", str(control_plane.node_kubeconfig(name)), *words)
-
-
-def ready_condition(node: dict[str, Any]) -> dict[str, Any]:
-    conditions = node.get("status", {}).get("conditions", [])
-    return next((condition for condition in conditions if condition["type"] == "Ready"), {})
-
-
-def ready_node(control_plane: ControlPlane, node_name: str) -> dict[str, Any]:
-    """The Node if it is Ready, else nothing."""
-    node = control_plane.get("node", node_name)
-    return node if ready_condition(node).get("status") == "True" else {}
 
 
 def machine_settings() -> list[str]:
@@ -68,38 +59,44 @@ def test_the_bootstrap_token_is_there_and_signs_cluster_info(control_plane: Cont
 def test_the_audit_log_names_who_asked_for_what(control_plane: ControlPlane, node_name: str) -> None:
     with pytest.raises(CommandFailed):
         as_node(control_plane, node_name, "get", "node", node_name)
-    lines = [json.loads(line) for line in control_plane.audit_log.read_text().splitlines()]
-    assert f"system:node:{node_name}" in {line["user"].get("username") for line in lines}
+    eventually(lambda: requests_of(node_name, control_plane.audit_log))
 
 
-def test_a_real_kubelet_registers_and_becomes_ready(
-    control_plane: ControlPlane, node_name: str, start_kubelet: Callable[..., RealKubelet]
-) -> None:
-    start_kubelet(node_name)
-    assert eventually(lambda: ready_node(control_plane, node_name), within=15)
+@pytest.fixture(scope="module")
+def settings_before() -> list[str]:
+    return machine_settings()
 
 
-def test_a_real_kubelet_resumes_its_node_after_a_crash(
-    control_plane: ControlPlane, node_name: str, start_kubelet: Callable[..., RealKubelet]
-) -> None:
-    kubelet = start_kubelet(node_name)
-    before = eventually(lambda: ready_node(control_plane, node_name))
+@pytest.fixture(scope="module")
+def kubelet(
+    root: None, settings_before: list[str], control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealKubelet]:
+    """A kubelet that has registered and become Ready."""
+    name = f"real-{secrets.token_hex(3)}"
+    with RealKubelet(control_plane, name, tmp_path_factory.mktemp("kubelet")) as kubelet:
+        NodeView(control_plane, name).wait_until_ready()
+        yield kubelet
+    NodeView(control_plane, name).delete_node()
+
+
+def test_a_real_kubelet_resumes_its_node_after_a_crash(control_plane: ControlPlane, kubelet: RealKubelet) -> None:
+    view = NodeView(control_plane, kubelet.node_name)
+    before = view.wait_until_ready()
+
+    def requests(verb: str, target: str, code: int) -> list[Request]:
+        found = requests_of(kubelet.node_name, control_plane.audit_log)
+        return [one for one in found if (one.verb, one.target, one.code) == (verb, target, code)]
+
     kubelet.process.kill()
-    time.sleep(1)  # heartbeats tell whole seconds
     kubelet.start()
     # Ready alone would prove nothing: the condition from before the crash is still there.
-    beat = ready_condition(before)["lastHeartbeatTime"]
-    eventually(lambda: ready_condition(ready_node(control_plane, node_name))["lastHeartbeatTime"] != beat)
-    assert control_plane.get("node", node_name)["metadata"]["uid"] == before["metadata"]["uid"]
+    again = eventually(lambda: requests("create", "nodes", HTTPStatus.CONFLICT)[-1])
+    eventually(lambda: requests("patch", "nodes/status", HTTPStatus.OK)[-1].received > again.received)
+    assert view.wait_until_ready()["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-def test_a_real_kubelet_leaves_the_machine_as_it_was(
-    control_plane: ControlPlane, node_name: str, start_kubelet: Callable[..., RealKubelet]
-) -> None:
-    before = machine_settings()
-    kubelet = start_kubelet(node_name)
-    eventually(lambda: ready_node(control_plane, node_name))
-    assert machine_settings() == before
+def test_a_real_kubelet_leaves_the_machine_as_it_was(kubelet: RealKubelet, settings_before: list[str]) -> None:
+    assert machine_settings() == settings_before
     assert str(kubelet.directory) not in Path("/proc/self/mountinfo").read_text()
 
 

@@ -18,6 +18,7 @@ from agent.core.patch import node_patch
 from agent.core.status import desired_status
 from agent.minicluster import MiniCluster
 from agent.ports import AlreadyExists, Conflict, NotFound
+from tests.cluster.api import NODES
 from tests.fakes import START, FakeClock, FakeObjects, facts, host_snapshot
 
 pytestmark = pytest.mark.anyio
@@ -48,11 +49,11 @@ async def server(request, tmp_path, node_name):
     plane = request.getfixturevalue("control_plane")
     async for connected in through(plane.node_kubeconfig(node_name), node_name):
         yield connected
-    plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+    plane.api.delete(f"{NODES}/{node_name}")
 
 
 async def through(kubeconfig, name):
-    lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=10)
+    lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=60)
     own_node = KubeSelection.node(lane, name)
     yield Server(KubeNodes(lane), KubeLeases(lane), KubeCSINodes(lane), KubeEvents(lane), own_node)
     await lane.close()

@@ -84,6 +84,15 @@ class Machine(NodeView):
         """fake-kubelet with the flags of kubeadm's unit, and more."""
         return self.run([*self.flags, *flags], module=module, **environment)
 
+    def start_overheard(self, *flags: str) -> Process:
+        """The same; `overheard` has what it does."""
+        return self.start(*flags, module="tests.join.overheard", OVERHEARD=str(self.folder / "overheard"))
+
+    def overheard(self, what: str) -> list[str]:
+        """The command lines of its children (`exec`), or the files of the machine that it opened (`open`)."""
+        lines = (self.folder / "overheard").read_text().splitlines()
+        return [line.removeprefix(f"{what} ") for line in lines if line.startswith(f"{what} ")]
+
     def start_by_kubeconfig(self, *flags: str) -> Process:
         """fake-kubelet with the kubeconfig that is there, and no bootstrap."""
         common = (f"--kubeconfig={self.kubeconfig}", f"--hostname-override={self.name}", "--healthz-port=0")

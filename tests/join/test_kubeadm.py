@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cluster.command import run
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.process import Process
-from tests.cluster.waiting import eventually
 
 # kubeadm's own places; the test has others mounted there
 ETC, VAR = Path("/etc/kubernetes"), Path("/var/lib/kubelet")
@@ -23,15 +23,12 @@ UNIT = (
 @pytest.fixture
 def places(root, machine):
     """Folders of the machine's own, in whose stead kubeadm writes."""
-    made = [path for path in (ETC, VAR) if not path.exists()]
-    for path in made:
-        path.mkdir()
+    for path in (ETC, VAR):
+        path.mkdir(parents=True, exist_ok=True)  # to mount over; they stay, as another run may be about to mount there
     stand_ins = {path: machine.folder / path.name for path in (ETC, VAR)}
     for stand_in in stand_ins.values():
         stand_in.mkdir()
-    yield stand_ins
-    for path in made:
-        path.rmdir()
+    return stand_ins
 
 
 def join_configuration(machine):
@@ -70,13 +67,7 @@ def test_after_kubeadm_join_it_is_a_ready_node_with_kubelets_own_command_line(ma
     admin = str(machine.plane.directory / "super-admin.conf")
     config = str(machine.plane.directory / "kubeadm.yaml")
     words = ("init", "phase", "upload-config", "kubelet")
-    kubeadm = Process(
-        "kubeadm",
-        [str(machine.plane.bin / "kubeadm"), *words, "--config", config, "--kubeconfig", admin],
-        log=machine.folder / "kubeadm.log",
-    )
-    kubeadm.start()
-    eventually(lambda: not kubeadm.running)
+    run([str(machine.plane.bin / "kubeadm"), *words, "--config", config, "--kubeconfig", admin])
     argv = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script(machine, places)]
     joined = Process("kubeadm join", argv, log=machine.folder / "fake-kubelet.log")
     joined.start()

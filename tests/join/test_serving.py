@@ -6,10 +6,10 @@ from tests.cluster.waiting import eventually
 
 def test_a_serving_certificate_is_asked_for_with_the_nodes_addresses_and_kept_when_approved(machine):
     machine.start("--rotate-certificates", "--rotate-server-certificates")
-    (request,) = eventually(machine.serving_requests, within=20)
+    (request,) = eventually(machine.serving_requests)
     assert request["spec"]["usages"] == ["digital signature", "server auth"]
     assert request["spec"]["username"] == f"system:node:{machine.name}"
-    machine.plane.kubectl("certificate", "approve", request["metadata"]["name"])
+    machine.approve(request)
     pem = machine.pki / "kubelet-server-current.pem"
     eventually(pem.exists)
     certificate = read_certificates(pem.read_text())[0]

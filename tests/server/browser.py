@@ -1,9 +1,9 @@
 """A headless Chromium: pages as people see them."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
+from tests.cluster.command import run
 from tests.cluster.lacking import lacking
 
 _QUIET = (
@@ -44,4 +44,4 @@ class Browser:
     def _run(self, *arguments: str) -> str:
         profile = f"--user-data-dir={self._directory / 'profile'}"
         argv = [self._program, *_QUIET, profile, *arguments]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=90, check=True).stdout
+        return run(argv)

@@ -1,12 +1,12 @@
-import http.client
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NODES, PLAIN
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.proxy import FaultProxy, through
@@ -35,44 +35,46 @@ class WatchedNode:
         return _get(self.read_only_port, path)
 
 
-@pytest.fixture
-def watch_node(
-    control_plane: ControlPlane, node_name: str, tmp_path: Path, start_agent: Callable[..., AgentProcess]
+@pytest.fixture(scope="module")
+def start_watched(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., WatchedNode]]:
-    """Starts this test's node."""
-    started: list[AgentProcess] = []
-    with FaultProxy(control_plane.layout.apiserver) as proxy:
+    """Starts nodes by name, which live as long as the module."""
+    with ExitStack() as running:
 
-        def start(*flags: str) -> WatchedNode:
+        def start(name: str, *flags: str) -> WatchedNode:
+            running.callback(control_plane.api.delete, f"{NODES}/{name}")
+            proxy = running.enter_context(FaultProxy(control_plane.layout.apiserver))
+            folder = tmp_path_factory.mktemp("watched")
             healthz, main, read_only = free_ports(3)
-            own = control_plane.node_kubeconfig(node_name)
-            process = start_agent(
-                f"--kubeconfig={through(proxy.port, own, tmp_path / 'kubeconfig')}",
-                f"--hostname-override={node_name}",
+            own = control_plane.node_kubeconfig(name)
+            process = AgentProcess(
+                f"--kubeconfig={through(proxy.port, own, folder / 'kubeconfig')}",
+                f"--hostname-override={name}",
                 f"--healthz-port={healthz}",
                 "--address=127.0.0.1",
                 f"--port={main}",
                 f"--read-only-port={read_only}",
-                f"--cert-dir={tmp_path / 'pki'}",
-                f"--root-dir={tmp_path}",
+                f"--cert-dir={folder / 'pki'}",
+                f"--root-dir={folder}",
                 "--node-lease-duration-seconds=4",
                 "--node-status-update-frequency=1s",
                 *flags,
+                log=folder / "fake-kubelet.log",
             )
-            started.append(process)
+            running.callback(process.stop)  # before its Node goes, or it would register again
+            process.start()
             return WatchedNode(process, proxy, healthz, read_only)
 
         yield start
-        for process in started:
-            process.stop()  # or it would register again
-        control_plane.kubectl("delete", "node", node_name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def watch_node(start_watched: Callable[..., WatchedNode], node_name: str) -> Callable[..., WatchedNode]:
+    """Starts this test's node."""
+    return lambda *flags: start_watched(node_name, *flags)
 
 
 def _get(port: int, path: str) -> Page:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return Page(response.status, response.read().decode())
-    finally:
-        connection.close()
+    answer = PLAIN.ask(port, "GET", path)
+    return Page(answer.status, answer.body.decode())

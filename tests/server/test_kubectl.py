@@ -1,6 +1,7 @@
 """kubectl against our node, through the API server."""
 
 import json
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -8,10 +9,13 @@ import psutil
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NODES, PODS
+from tests.cluster.command import completed
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.waiting import eventually
 
-NAME, POD = "door-kubectl", "door-kubectl-pod"
+NAME = f"door-kubectl-{secrets.token_hex(3)}"
+POD = f"{NAME}-pod"
 NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 
 
@@ -39,18 +43,18 @@ def kubectl(
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         argv = [str(control_plane.kubectl_path), f"--kubeconfig={control_plane.admin_kubeconfig}", *words]
         env = {"KUBECACHEDIR": str(folder / "cache"), "KUBERC": "off"}
-        return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=False)
+        return completed(argv, env=env)
 
     try:
-        eventually(lambda: run("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/healthz").stdout == "ok")
+        eventually(lambda: control_plane.api.ask("GET", f"{NODES}/{NAME}/proxy/healthz").body == b"ok")
         eventually(lambda: control_plane.get("serviceaccount", "default", "default"))
-        control_plane.kubectl("create", "-f", "-", input=json.dumps(_pod()))
+        control_plane.api.create(PODS, _pod())
         eventually(lambda: control_plane.get("pod", POD, "default")["status"]["phase"] == "Running")
         yield run
     finally:
-        control_plane.kubectl("delete", "pod", POD, "--ignore-not-found", "--force", "--grace-period=0", check=False)
+        control_plane.api.delete(f"{PODS}/{POD}?gracePeriodSeconds=0")
         agent.stop()
-        control_plane.kubectl("delete", "node", NAME, "--ignore-not-found", "--wait=false")
+        control_plane.api.delete(f"{NODES}/{NAME}")
 
 
 def _pod() -> dict[str, object]:

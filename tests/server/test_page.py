@@ -1,5 +1,6 @@
 """The page about the node, in a browser."""
 
+import re
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -19,8 +20,8 @@ def browser(tmp_path):
 def test_the_page_shows_the_node_before_any_script_runs_by_day_and_by_night(watch_node, browser, node_name):
     node = watch_node("--eviction-hard=memory.available<100Mi", "--max-pods=7", "--kube-reserved=cpu=200m")
     url = f"http://127.0.0.1:{node.healthz_port}/"
-    eventually(lambda: 'class="pill good">Ready<' in node.health("/").text, within=20)
-    eventually(lambda: node.health("/").text.count('class="beat-ok"') >= 3, within=20)
+    eventually(lambda: 'class="pill good">Ready<' in node.health("/").text)
+    eventually(lambda: node.health("/").text.count('class="beat-ok"') >= 3)
     for page in (node.health("/").text, browser.dom(url)):  # as it is sent, and as a browser understands it
         assert f"<h1>{node_name}</h1>" in page
         assert page.count('class="beat-ok"') >= 3
@@ -62,6 +63,7 @@ def test_the_page_keeps_itself_up_to_date_under_its_own_policy(browser):
         finally:
             server.shutdown()
             thread.join()
-    assert "<h1>visit-2</h1>" in dom
-    assert "<title>visit-2 · not registered</title>" in dom
+    visit = re.search(r"<h1>visit-(\d+)</h1>", dom)[1]
+    assert int(visit) >= 2
+    assert f"<title>visit-{visit} · not registered</title>" in dom
     assert 'id="stale" class="bad" role="status" hidden=""' in dom
