@@ -3,13 +3,8 @@ import pytest
 from agent.core.pods.admission import Premises, refusal, rejected_status
 from agent.core.pods.resources import Claim, claim
 from agent.core.shutdown import SHUTTING_DOWN
-from tests.unit.core.pods.builders import container, pod
+from tests.unit.core.pods.builders import NODE, container, expression, pod, required
 
-NODE = {
-    "metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux", "zone": "a", "size": "5"}},
-    "spec": {},
-    "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3", "example.com/gpu": "1"}},
-}
 MEMORY_TOLERATION = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}
 
 
@@ -19,15 +14,6 @@ def requests(**amounts):
 
 def port(number, **more):
     return container(ports=[{"containerPort": 80, "hostPort": number, **more}])
-
-
-def required(*expressions):
-    terms = [{"matchExpressions": list(expressions)}]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-
-
-def expression(key, operator, *values):
-    return {"key": key, "operator": operator, "values": list(values)}
 
 
 def refused(the_pod, *others, **premises):
