@@ -60,7 +60,7 @@ def take(step, folder, environment):
         assert not missing, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
         return True
 
-    eventually(is_kept, every=0.5)
+    eventually(is_kept, every=1.5)  # a kubectl is no small thing
 
 
 def do_the_lab(page, kubeconfig, folder, kubectl):
