@@ -44,10 +44,12 @@ kind-test: $(VENV)/.dev
 	@$(BIN)/python -m tests.kind.node_image
 	$(BIN)/python -m pytest tests/kind $(ARGS)
 
-# What `make test` does in part: 100,000 answers in process, and 10,000 lies to the daemon. FUZZ_SEED makes others.
+# What `make test` does in part: 100,000 answers in process, 10,000 lies to the daemon, and 20,000 requests to its ports.
+# FUZZ_SEED makes others.
 fuzz: $(VENV)/.dev
 	@$(BIN)/python -m tests.cluster.build
-	FUZZ_OBJECTS=100000 FUZZ_ANSWERS=10000 $(BIN)/python -m pytest -s tests/faults/test_fuzz_door.py tests/faults/test_fuzz.py $(ARGS)
+	FUZZ_OBJECTS=100000 FUZZ_ANSWERS=10000 FUZZ_REQUESTS=20000 $(BIN)/python -m pytest -s \
+		tests/faults/test_fuzz_door.py tests/faults/test_fuzz.py tests/server/test_port_fuzz.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

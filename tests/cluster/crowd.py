@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.cluster.api import unchecked_tls
+
 _CONNECT_SECONDS = 2.0
 _ADDRESSES = 200  # of loopback that they come from, so that they are no crowd from one address
 
@@ -14,24 +16,17 @@ _ADDRESSES = 200  # of loopback that they come from, so that they are no crowd f
 def client_hello() -> bytes:
     """The first words of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = trusting().wrap_bio(incoming, outgoing)
+    tls = unchecked_tls().wrap_bio(incoming, outgoing)
     with suppress(ssl.SSLWantReadError):
         tls.do_handshake()
     return outgoing.read()
-
-
-def trusting() -> ssl.SSLContext:
-    """A client that trusts every server."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 class Crowd:
     """Comes to one port, in every one of its ways in turn, and stays."""
 
     def __init__(self, port: int, *, is_tls: bool) -> None:
-        self._port, self._tls, self._held = port, trusting(), list[socket.socket]()
+        self._port, self._tls, self._held = port, unchecked_tls(), list[socket.socket]()
         hello = client_hello() if is_tls else b"GET /healthz HTTP/1.1\r\nHost: n\r\n\r\n"
         self._ways: Sequence[Callable[[socket.socket], object]] = (
             lambda _: None,

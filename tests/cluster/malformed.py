@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tests.cluster.api import unchecked_tls
 from tests.cluster.pairs import client_pair
 
 _SEEDS = (
@@ -17,7 +18,7 @@ _SEEDS = (
     b"POST /run/ns/p/c HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     b"GET /logs/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: n\r\nRange: bytes=0-1\r\n\r\n",
 )
-_PATIENCE_SECONDS = 0.5  # for what a server goes on to wait for the rest of
+PATIENCE_SECONDS = 0.5  # for what a server goes on to wait for the rest of
 _TEXT_NAMES = (0x81, 0x82, 0x86)  # tags of an e-mail address, a DNS name, a URI: ASCII, if it were not for us
 _ODD = (
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -72,31 +73,37 @@ def strangers(folder: Path, count: int, seed: int = 10) -> Iterator[ssl.SSLConte
 
 def stranger(*certificate: Path) -> ssl.SSLContext:
     """Somebody who trusts every server, with a certificate and its key or without."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context = unchecked_tls()
     if certificate:
         context.load_cert_chain(*certificate)
     return context
 
 
-async def throw(port: int, thrown: Iterator[bytes], *, tls: ssl.SSLContext | None = None, at_once: int = 32) -> int:
+async def throw(
+    port: int,
+    thrown: Iterator[bytes],
+    *,
+    tls: ssl.SSLContext | None = None,
+    at_once: int = 32,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> int:
     """Send each on a connection of its own; how many of them the server has answered, or ended."""
 
     async def thrower() -> int:
         heard = 0
         for data in thrown:
             with suppress(TimeoutError, ConnectionRefusedError):
-                await _throw_one(port, data, tls)
+                await _throw_one(port, data, tls, patience_seconds)
                 heard += 1
         return heard
 
     return sum(await asyncio.gather(*(thrower() for _ in range(at_once))))
 
 
-async def _throw_one(port: int, data: bytes, tls: ssl.SSLContext | None) -> None:
+async def _throw_one(port: int, data: bytes, tls: ssl.SSLContext | None, patience_seconds: float) -> None:
     writer = None
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(patience_seconds):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
             writer.write(data)
             if not tls:

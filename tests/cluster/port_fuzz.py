@@ -15,6 +15,7 @@ MARK = (
     "forged-by-the-fuzzer"  # stands behind a line break in paths, queries and headers: no line of a log begins with it
 )
 _PATIENCE_SECONDS = 1.0  # for what a server goes on to wait for the rest of
+_LONG_PATIENCE_SECONDS = 60.0  # for the answer to a whole request, on a busy machine
 _MOST_ON_A_CONNECTION = 20
 _MOST_BODY_BYTES = 64 * 1024
 # What ends with a clear no where a container is wanted: a kubelet says 500 too, when its runtime has no such container.
@@ -110,6 +111,7 @@ class Findings:
     """What the servers said."""
 
     sent: int = 0
+    unanswered: list[bytes] = field(default_factory=list)  # whole requests on a new connection
     statuses: Counter[str] = field(default_factory=Counter)  # `-` for a connection that ended without an answer
     deliberate: Counter[str] = field(default_factory=Counter)  # 5xx of which a kubelet has the same
     failures: list[tuple[str, bytes, bytes]] = field(
@@ -307,9 +309,9 @@ class _Connection:
     async def ask(self, request: _Request) -> None:
         """Send one request, and read as much of the answer as it takes to judge it."""
         self._findings.sent += 1
-        status, body, can_go_on = "-", b"", False
+        status, body, can_go_on, is_new = "-", b"", False, self._streams is None
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_LONG_PATIENCE_SECONDS if request.is_whole else _PATIENCE_SECONDS):
                 reader, writer = await self._opened()
                 writer.write(request.data)
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -318,6 +320,8 @@ class _Connection:
                 status = head[9:12].decode(errors="replace")
                 body, is_read = await _body(reader, head)
                 can_go_on = request.is_whole and is_read and status != "400" and b"\nConnection: close" not in head
+        if status == "-" and request.is_whole and is_new:
+            self._findings.unanswered.append(request.data[:2000])
         self._note(status, request.data, body)
         self._asked += 1
         if not can_go_on or self._asked > _MOST_ON_A_CONNECTION:
