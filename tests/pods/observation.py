@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.cluster.process import Process
 from tests.pods.specs import PodCase
 
 Pod = dict[str, Any]
+_SPACE = re.compile(r"\s*")
 _TOKEN_VOLUME = re.compile(r"kube-api-access-\w+")
 _NOT_OURS = {"MissingClusterDNS"}  # about resolv.conf, which nobody reads where nothing runs
 _EVENT_FIELDS = ("type", "reason", "message", "count", "reportingComponent", "eventTime")
@@ -63,9 +64,9 @@ class LastSeen:
     def stop(self) -> None:
         self._kubectl.kill()
 
-    def history(self, name: str) -> Sequence[tuple[str, Pod]]:
-        """What happened to a pod: ADDED, MODIFIED or DELETED, and how it was then."""
-        return [(kind, pod) for kind, pod in self._changes() if pod["metadata"]["name"] == name]
+    def deleted(self) -> dict[str, Pod]:
+        """The pods that are gone, as they were at last."""
+        return {pod["metadata"]["name"]: pod for kind, pod in self._changes() if kind == "DELETED"}
 
     def _changes(self) -> Iterator[tuple[str, Pod]]:
         decoder, text = json.JSONDecoder(), self._kubectl.log_text()
@@ -76,4 +77,4 @@ class LastSeen:
             except ValueError:
                 return  # the last one is not whole yet
             yield change["type"], change["object"]
-            position += len(text[position:]) - len(text[position:].lstrip())
+            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too

@@ -37,6 +37,7 @@ class Side:
         self.seen = LastSeen(plane, node_name, folder / f"{node_name}.json")
         self.alive: dict[str, Any] = {}
         self.told: dict[str, Any] = {}
+        self._ended: dict[str, Any] = {}
 
     def start(self) -> None:
         """Create the pods of all cases, a few at a time, those that are late when the others are there."""
@@ -67,6 +68,8 @@ class Side:
             for name in few:
                 self._plane.api.delete(f"{self._path}/{name}")
             eventually(lambda few=few: self.pods().keys().isdisjoint(few), every=0.3)  # type: ignore[misc]
+        wanted = {pod_name(case) for case in CASES}
+        self._ended = eventually(lambda: (ended := self.seen.deleted()).keys() == wanted and ended)
 
     def _running(self, name: str) -> dict[str, Any] | None:
         pod = self._plane.get("pod", name, self.name)
@@ -77,12 +80,7 @@ class Side:
 
     def last(self, case: PodCase) -> Any:
         """The last that was seen of a pod that is gone."""
-
-        def last() -> Any:
-            kind, pod = self.seen.history(pod_name(case))[-1]
-            return comparable(pod) if kind == "DELETED" else None
-
-        return eventually(last)
+        return comparable(self._ended[pod_name(case)])
 
 
 def pod_name(case: PodCase) -> str:
