@@ -26,6 +26,10 @@ test: lint
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest $(FAST) $(ARGS)
 
+# Shows that test-fast notices each of the known mistakes of tests/mutants; ARGS names some of them.
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
 # All unit tests and that contract with the lowest version of each dependency that pyproject.toml allows.
 test-lowest: $(LOWEST)/.dev
 	$(LOWEST)/bin/python -m pytest -n auto -m "not real" tests/unit tests/contract $(ARGS)

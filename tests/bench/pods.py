@@ -1,8 +1,9 @@
 """Many pods on one node: how long until all of them run, how long until all are gone, and what that costs.
 
 `python -m tests.bench.pods --pods 500` prints a table in Markdown. The pods are bound to the node while it is away, so
-that all of them wait for it at once: no scheduler, no controller is measured. With `--kwok`, KWOK follows on the same
-control plane (it is built with Go at the first time); with `--kubelet`, a real kubelet, which needs root.
+that all of them wait for it at once: no scheduler, no controller is measured. With `--scheduled`, a real scheduler
+brings as many to fake-kubelet, too, and the time counts from the last that it has bound. With `--kwok`, KWOK follows
+on the same control plane (it is built with Go at the first time); with `--kubelet`, a real kubelet, which needs root.
 """
 
 import argparse
@@ -54,13 +55,17 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--kwok", action="store_true", help="measure KWOK, too")
     parser.add_argument("--kubelet", action="store_true", help="measure a real kubelet, too")
+    parser.add_argument("--scheduled", action="store_true", help="let a scheduler bring pods to fake-kubelet, too")
     options = parser.parse_args()
     if options.kwok:
         build.built(_KWOK)  # not while something is measured
     subjects = [ours, *([_kwok] if options.kwok else []), *([_kubelet] if options.kubelet else [])]
     with tempfile.TemporaryDirectory() as folder, roomy(Path(folder)) as plane:
         results = [_measured(plane, options.pods, *subject(plane, Path(folder))) for subject in subjects]
-    print(_table(results, options.pods))
+        print(_table(results, options.pods))
+        if options.scheduled:
+            seconds = _scheduled(plane, options.pods, *ours(plane, Path(folder)))
+            print(f"\n{options.pods} pods run {seconds:.1f} s after the last of them was scheduled")
 
 
 Subject = tuple[str, Callable[[], int], Callable[[], object]]
@@ -130,6 +135,24 @@ def _measured(
     result = Result(name, running, after.cpu_ms, time.monotonic() - began, before.rss_kib, footprint(pid).rss_kib)
     stop()
     return result
+
+
+def _scheduled(
+    plane: ControlPlane, count: int, name: str, start: Callable[[], int], stop: Callable[[], object]
+) -> float:
+    """Seconds from the moment when the scheduler has bound the last pod until all run."""
+    start()
+    wait_until_ready(plane, name)
+    plane.kubectl("create", "-f", "-", input=pods(name, range(count), bound=False))
+    bound = ("get", "pods", f"--field-selector=spec.nodeName={name}", "--output=name")
+    eventually(lambda: len(plane.kubectl(*bound).split()) == count, within=_WITHIN_SECONDS)
+    began = time.monotonic()
+    eventually(lambda: len(names(plane, name, phase="Running")) == count, within=_WITHIN_SECONDS)
+    seconds = time.monotonic() - began
+    delete_all(plane, name)
+    eventually(lambda: not names(plane, name), within=_WITHIN_SECONDS, every=0.5)
+    stop()
+    return seconds
 
 
 def wait_until_ready(plane: ControlPlane, name: str) -> None:

@@ -15,12 +15,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from tests.bench.told import Told
 from tests.cluster import build
 from tests.cluster.agent_process import AgentProcess, apart
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.pressure import KINDS, Supplies, small_disk
 from tests.cluster.real_kubelet import RealKubelet
-from tests.parity.pressure import KINDS, limits, shortage, small_disk
-from tests.parity.told import Told
 
 _BUDGET_SECONDS = 2.0  # from the shortage to the API server, 95 of 100 times
 _ROUND_SECONDS = 10.0  # of a kubelet: how often it looks, and tells
@@ -33,11 +33,11 @@ Found = dict[tuple[str, str, str], list[float]]
 
 def measure(cluster: ControlPlane, disk: Path, directory: Path, times: int) -> Found:
     """Seconds until the beginning and the end of each pressure were told."""
-    thresholds = limits()
-    config = {"evictionHard": thresholds, "evictionPressureTransitionPeriod": "1s"}
-    kubelet = RealKubelet(cluster, _NAMES["kubelet"], disk, config=config)
     found: Found = {}
     with ExitStack() as stack:
+        supplies = stack.enter_context(Supplies(directory, disk))
+        config = {"evictionHard": dict(supplies.thresholds), "evictionPressureTransitionPeriod": "1s"}
+        kubelet = RealKubelet(cluster, _NAMES["kubelet"], disk, config=config)
         stack.enter_context(kubelet)
         ours = _NAMES["fake-kubelet"]
         own = ["--kubeconfig", str(cluster.node_kubeconfig(ours)), "--hostname-override", ours, "--healthz-port=0"]
@@ -49,7 +49,7 @@ def measure(cluster: ControlPlane, disk: Path, directory: Path, times: int) -> F
         for number in range(times):
             print(f"{number + 1} of {times}", file=sys.stderr, flush=True)
             _pause()
-            with shortage(disk, thresholds) as since:
+            with supplies.shortage() as since:
                 _note(found, told, "True", since, _BEGAN)
                 _pause()
                 end = time.monotonic()

@@ -60,10 +60,8 @@ def shared_proxy(plane: ControlPlane) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture(scope="module")
-def residents(
-    plane: ControlPlane, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Member]]:
-    """The nodes that a module has started for all its tests, the latest last."""
+def residents(shared_proxy: FaultProxy) -> Iterator[list[Member]]:
+    """The nodes behind the proxy that a module has started for all its tests, the latest last."""
     members: list[Member] = []
     yield members
     for member in members:

@@ -97,9 +97,9 @@ def absence(start, deployed) -> Absence:
     spare_ready = spare.condition("Ready")
     member.wait_until_renewed()  # so its last sign of life is later than that of the spare node, if no other counts
     member.process.kill()
-    eventually(lambda: member.condition("Ready")["status"] == "Unknown")
+    eventually(lambda: member.condition("Ready")["status"] == "Unknown", every=0.5)
     # Only the node could confirm that they ended, and it is away.
-    eventually(lambda: uids([pod for pod in pods_of(member) if is_leaving(pod)]) == before)
+    eventually(lambda: uids([pod for pod in pods_of(member) if is_leaving(pod)]) == before, every=0.5)
     return Absence(member, spare, before, ahead, spare_ready)
 
 

@@ -23,7 +23,7 @@ from tests.cluster.waiting import eventually
 from tests.faults.fuzz import FuzzProxy
 from tests.faults.member import Member
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ANSWERS = int(os.environ.get("FUZZ_ANSWERS", "300"))
 IS_MEASURED = "FUZZ_ANSWERS" in os.environ  # on a machine that has nothing else to do

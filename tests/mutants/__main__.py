@@ -59,12 +59,12 @@ class Copy:
             return next(filter(None, found), None)
 
     def _near(self, mutant: Mutant) -> Iterator[Path]:
-        """The test module that mirrors the mutant's, where there is one, and then all tests of the core."""
+        """The test module that mirrors the mutant's, where there is one, and then all that stand beside it."""
         module = Path("tests/unit/core", mutant.module)
         mirror = module.with_name(f"test_{module.name}")
         if (self._root / mirror).exists():
             yield mirror
-        yield Path("tests/unit/core")
+        yield mirror.parent
 
     @contextmanager
     def _with(self, mutant: Mutant) -> Iterator[None]:

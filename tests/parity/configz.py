@@ -1,26 +1,24 @@
 """What a real kubelet makes of a command line: its /configz, or its refusal."""
 
+import http.client
 import http.server
 import json
 import re
-import ssl
-import subprocess
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from tests.cluster.api import bearer
+from tests.cluster.command import run
 from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
 from tests.cluster.real_kubelet import RealKubelet
+from tests.cluster.waiting import eventually
 
-_PATIENCE = 20.0
-_TRUSTING = ssl.create_default_context()
-_TRUSTING.check_hostname, _TRUSTING.verify_mode = False, ssl.CERT_NONE  # a kubelet signs its own certificate
+_SOMEBODY = bearer("somebody", "t")
 
 
 class Answer(NamedTuple):
@@ -59,18 +57,18 @@ class Machine:
 
     def ask(self, arguments: Sequence[str], port: int) -> Answer:
         """Start a kubelet with these arguments until it serves its /configz or ends."""
-        log = self.directory / f"kubelet-{port}.log"
-        kubelet = Process("kubelet", self._command(arguments), log=log)
+        kubelet = Process("kubelet", self._command(arguments), log=self.directory / f"kubelet-{port}.log")
         kubelet.start()
+
+        def answer() -> Answer | None:
+            if config := _configz(port):
+                return Answer(config, None, "")
+            return None if kubelet.running else Answer(None, kubelet.wait(0), refusal(kubelet.log_text()))
+
         try:
-            deadline = time.monotonic() + _PATIENCE
-            while kubelet.running and time.monotonic() < deadline:
-                if config := _configz(port):
-                    return Answer(config, None, "")
-                time.sleep(0.05)
+            return eventually(answer, every=0.05)
         finally:
-            code = kubelet.stop()
-        return Answer(None, code, refusal(kubelet.log_text()))
+            kubelet.kill()
 
     def _command(self, arguments: Sequence[str]) -> list[str]:
         return ["nsenter", f"--mount=/proc/{self._runtime.fakecri.pid}/ns/mnt", "--", *self.run_words(arguments)]
@@ -93,12 +91,11 @@ def refusal(text: str) -> str:
 
 
 def _configz(port: int) -> dict[str, Any] | None:
-    request = urllib.request.Request(f"https://127.0.0.1:{port}/configz", headers={"Authorization": "Bearer t"})
     try:
-        with urllib.request.urlopen(request, context=_TRUSTING, timeout=2) as answer:  # noqa: S310  our own kubelet
-            return json.load(answer)["kubeletconfig"]
-    except OSError:
+        answer = _SOMEBODY.ask(port, "GET", "/configz")
+    except (OSError, http.client.HTTPException):
         return None
+    return answer.json()["kubeletconfig"] if answer.status == 200 else None
 
 
 def _kubeconfig(port: int) -> str:
@@ -116,7 +113,7 @@ def _kubeconfig(port: int) -> str:
 
 def _make_ca(binaries: Path, directory: Path) -> None:
     command = [str(binaries / "kubeadm"), "init", "phase", "certs", "ca", f"--cert-dir={directory}"]
-    subprocess.run([*command, "--kubernetes-version=v1.36.3"], check=True, capture_output=True)
+    run([*command, "--kubernetes-version=v1.36.3"])
 
 
 def _make_credential_provider(directory: Path) -> None:

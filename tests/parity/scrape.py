@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cluster.agent_process import AgentProcess
-from tests.cluster.api import Identity
+from tests.cluster.api import NODES, Identity
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.ports import free_ports
 from tests.cluster.real_kubelet import RealKubelet
@@ -66,14 +66,15 @@ def side_by_side(control_plane: ControlPlane, folder: Path) -> Iterator[tuple[Se
     arguments = [*kubelet.arguments, *(f"--{flag}={value}" for flag, value in flags.items())]
     agent = AgentProcess(*arguments, log=folder / "agent.log")
     with ExitStack() as running:
+        for node_name in (kubelet.node_name, name):
+            running.callback(control_plane.api.delete, f"{NODES}/{node_name}")
         running.enter_context(kubelet)
         running.callback(agent.stop)
         agent.start()
         both = Served(control_plane, kubelet.pid, kubelet.port), Served(control_plane, agent.pid, port)
         for served in both:
-            eventually(served.summary, within=40)
+            eventually(served.summary)
         yield both
-    control_plane.kubectl("delete", "node", "figures-kubelet", name, "--ignore-not-found", "--wait=false")
 
 
 def parsed(text: str) -> Page:

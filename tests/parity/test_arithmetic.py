@@ -1,7 +1,6 @@
 """Quantities, percentages and durations against Kubernetes' own Go code, on tens of thousands of vectors."""
 
 import random
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from agent.core.eviction import parse_thresholds
 from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.quantity import Quantity, QuantityError
 from tests.cluster import build
+from tests.cluster.command import run
 
 Ask = Callable[[Iterable[str]], list[str]]
 
@@ -26,9 +26,7 @@ def ask(binaries: Path) -> Ask:
 
     def answers(questions: Iterable[str]) -> list[str]:
         text = "".join(f"{question}\n" for question in questions)
-        return subprocess.run(
-            [binaries / "oracle"], input=text, capture_output=True, text=True, check=True
-        ).stdout.splitlines()
+        return run([str(binaries / "oracle")], stdin=text).splitlines()
 
     return answers
 

@@ -1,11 +1,8 @@
 """The same flags and files give the same KubeletConfiguration in a real kubelet and here, field by field."""
 
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from tempfile import mkdtemp
 from typing import Any
 
@@ -15,41 +12,19 @@ import yaml
 from agent.adapters.settings import effective
 from agent.cli.show import as_json
 from agent.core.errors import ConfigError
+from tests.cluster.command import run
 from tests.cluster.ports import free_ports
 from tests.parity.config_case import HEADER, ConfigCase
-from tests.parity.config_cases import CASES, KUBEADM
+from tests.parity.config_cases import CASES
 from tests.parity.configz import Answer, Machine, agreeable_api
 from tests.parity.machine import as_flags, needed
 
-_MACHINES = 2
-
 
 @pytest.fixture(scope="module")
-def machines(root: None, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]]:
-    """Places to run kubelets side by side."""
-    with agreeable_api() as port:
-        places = [Machine(binaries, tmp_path_factory.mktemp("k"), port) for _ in range(_MACHINES)]
-        with places[0], places[1]:
-            yield places
-
-
-@pytest.fixture(scope="module")
-def answers(machines: list[Machine], binaries: Path) -> Mapping[str, tuple[Answer, Any]]:
-    """What the kubelet and we made of each case."""
-    free: SimpleQueue[Machine] = SimpleQueue()
-    for machine in machines:
-        free.put(machine)
-    kubeadm = ConfigCase(KUBEADM, config=_kubeadms(binaries), as_it_is=True)
-
-    def both(case: ConfigCase) -> tuple[Answer, Any]:
-        machine = free.get()
-        try:
-            return _both(machine, case)
-        finally:
-            free.put(machine)
-
-    with ThreadPoolExecutor(len(machines)) as pool:
-        return dict(zip([case.id for case in (*CASES, kubeadm)], pool.map(both, (*CASES, kubeadm)), strict=True))
+def machine(root: None, binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A place to run kubelets."""
+    with agreeable_api() as port, Machine(binaries, tmp_path_factory.mktemp("k"), port) as place:
+        yield place
 
 
 def _both(machine: Machine, case: ConfigCase) -> tuple[Answer, Any]:
@@ -114,16 +89,21 @@ def _placed(text: str, machine: Machine) -> str:
 def _kubeadms(binaries: Path) -> str:
     """The KubeletConfiguration that this version of kubeadm writes."""
     command = [str(binaries / "kubeadm"), "config", "print", "init-defaults"]
-    printed = subprocess.run(
-        [*command, "--component-configs=KubeletConfiguration"], check=True, capture_output=True, text=True
-    ).stdout
+    printed = run([*command, "--component-configs=KubeletConfiguration"])
     written = next(text for text in printed.split("---\n") if "kind: KubeletConfiguration" in text)
     return written.replace("/etc/kubernetes/pki/ca.crt", "{ca}")  # which this machine need not have
 
 
-@pytest.mark.parametrize("case_id", [*(case.id for case in CASES), KUBEADM])
-def test_the_effective_configuration_is_a_kubelets(case_id: str, answers: Mapping[str, tuple[Answer, Any]]) -> None:
-    kubelet, ours = answers[case_id]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_effective_configuration_is_a_kubelets(case: ConfigCase, machine: Machine) -> None:
+    check_equal(*_both(machine, case))
+
+
+def test_what_kubeadm_writes_is_understood_as_by_a_kubelet(machine: Machine, binaries: Path) -> None:
+    check_equal(*_both(machine, ConfigCase("kubeadm", config=_kubeadms(binaries), as_it_is=True)))
+
+
+def check_equal(kubelet: Answer, ours: Any) -> None:
     assert kubelet.config is not None, f"the kubelet did not start: {kubelet.said}"
     theirs, own = dict(_flat(kubelet.config)), dict(_flat(ours))
     assert {path: (theirs.get(path), own.get(path)) for path in theirs | own if theirs.get(path) != own.get(path)} == {}

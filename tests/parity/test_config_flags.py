@@ -1,7 +1,6 @@
 """The table of flags beside the real `kubelet --help`, so that another version of Kubernetes shows what is new."""
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS
 from agent.adapters.settings.zpages import zpages
 from agent.cli.grammar import default_text
+from tests.cluster.command import completed, run
 
 _LINE = re.compile(r"^ +(?:-\w, )?--(?P<name>[\w-]+)(?: (?P<type>\S+))?  +(?P<text>.*)$")
 _DEFAULT = re.compile(r"\(default (.*?)\)(?: \(DEPRECATED|$)")
@@ -71,7 +71,7 @@ def shown(binaries: Path) -> Mapping[str, Shown]:
 
 def kubelet_help(binaries: Path) -> str:
     """What the real kubelet prints."""
-    return subprocess.run([str(binaries / "kubelet"), "--help"], check=True, capture_output=True, text=True).stdout
+    return run([str(binaries / "kubelet"), "--help"])
 
 
 def test_the_feature_gates_that_help_lists_are_ours(binaries: Path) -> None:
@@ -108,7 +108,7 @@ def test_removed_flags_are_really_gone(shown: Mapping[str, Shown]) -> None:
 @pytest.mark.parametrize("given", [("-v=1",), _GIVEN], ids=["nothing", "something of each kind"])
 def test_flags_are_told_as_a_kubelet_logs_them(binaries: Path, given: Sequence[str]) -> None:
     wrong = "--max-pods=-1"  # flags are logged, and then the kubelet ends
-    done = subprocess.run([str(binaries / "kubelet"), *given, wrong], check=False, capture_output=True, text=True)
+    done = completed([str(binaries / "kubelet"), *given, wrong])
     logged = dict(re.findall(r'FLAG: --([\w-]+)="(.*)"$', done.stderr, re.MULTILINE))
     assert logged.pop("max-pods") == "-1"
     ours = zpages(effective(given)).flagz

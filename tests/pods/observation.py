@@ -1,21 +1,21 @@
 """What a cluster shows of the same pods on two nodes, in a form that can be compared."""
 
 import json
-import os
 import re
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.api import NAMESPACES
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.kubelet_races import POD_EVENT_REASONS, SAME_EITHER_WAY
+from tests.cluster.process import Process
 from tests.pods.specs import PodCase
 
 Pod = dict[str, Any]
+_SPACE = re.compile(r"\s*")
 _TOKEN_VOLUME = re.compile(r"kube-api-access-\w+")
-# About resolv.conf, which nobody reads where nothing runs; here every image is there already; and the probe that a
-# kubelet may be just making when a pod ends, which it then calls unhealthy, is not made at all.
-_NOT_OURS = {"MissingClusterDNS", "Pulling", "Unhealthy"}
+_NOT_OURS = {"MissingClusterDNS"}  # about resolv.conf, which nobody reads where nothing runs
 _EVENT_FIELDS = ("type", "reason", "message", "count", "reportingComponent", "eventTime")
 
 
@@ -38,16 +38,16 @@ def comparable(pod: Pod) -> Pod:
 
 def events_by_pod(plane: ControlPlane, namespace: str) -> dict[str, list[Pod]]:
     """What was told about each pod, in the order of the alphabet."""
-    found = json.loads(plane.kubectl("get", "events", "--namespace", namespace, "--output=json"))["items"]
     told: dict[str, list[Pod]] = {}
-    for event in found:
+    left_out = _NOT_OURS | POD_EVENT_REASONS.keys()
+    for event in plane.api.items(f"{NAMESPACES}/{namespace}/events"):
         about = event["involvedObject"]
-        if about["kind"] != "Pod" or event["source"].get("component") != "kubelet" or event["reason"] in _NOT_OURS:
+        if about["kind"] != "Pod" or event["source"].get("component") != "kubelet" or event["reason"] in left_out:
             continue
         kept = {name: event.get(name) for name in _EVENT_FIELDS} | {"path": about.get("fieldPath", "")}
         kept["message"] = kept["message"].replace(about["uid"], "UID").replace(namespace, "NAMESPACE")
-        if event["reason"] == "Pulled":
-            kept["message"] = "pulled, or there already"
+        if event["reason"] in SAME_EITHER_WAY:
+            kept["message"] = "one way or the other"
         told.setdefault(about["name"], []).append(kept)
     return {name: sorted(events, key=lambda one: (one["reason"], one["path"])) for name, events in told.items()}
 
@@ -56,22 +56,20 @@ class LastSeen:
     """Remembers the last state of every pod of a namespace, also of those that are gone."""
 
     def __init__(self, plane: ControlPlane, namespace: str, log: Path) -> None:
-        self._log = log
-        command = [str(plane.kubectl_path), "get", "pods", "--watch", "--output-watch-events", "--output=json"]
-        env = os.environ | {"KUBECONFIG": str(plane.admin_kubeconfig)}
-        with log.open("wb") as output:
-            self._child = subprocess.Popen([*command, "--namespace", namespace], stdout=output, env=env)
+        flags = [f"--kubeconfig={plane.admin_kubeconfig}", f"--namespace={namespace}", "--output=json"]
+        words = [str(plane.kubectl_path), "get", "pods", "--watch", "--output-watch-events", *flags]
+        self._kubectl = Process(f"watch {namespace}", words, log=log, env={"KUBERC": "off"})
+        self._kubectl.start()
 
     def stop(self) -> None:
-        self._child.terminate()
-        self._child.wait()
+        self._kubectl.kill()
 
-    def history(self, name: str) -> Sequence[tuple[str, Pod]]:
-        """What happened to a pod: ADDED, MODIFIED or DELETED, and how it was then."""
-        return [(kind, pod) for kind, pod in self._changes() if pod["metadata"]["name"] == name]
+    def deleted(self) -> dict[str, Pod]:
+        """The pods that are gone, as they were at last."""
+        return {pod["metadata"]["name"]: pod for kind, pod in self._changes() if kind == "DELETED"}
 
     def _changes(self) -> Iterator[tuple[str, Pod]]:
-        decoder, text = json.JSONDecoder(), self._log.read_text()
+        decoder, text = json.JSONDecoder(), self._kubectl.log_text()
         position = 0
         while position < len(text):
             try:
@@ -79,4 +77,4 @@ class LastSeen:
             except ValueError:
                 return  # the last one is not whole yet
             yield change["type"], change["object"]
-            position += len(text[position:]) - len(text[position:].lstrip())
+            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too

@@ -1,6 +1,5 @@
 """A disk that fills up: the same pods go from a real kubelet and from fake-kubelet, and the same is said of them."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -10,13 +9,16 @@ from typing import Any
 import pytest
 
 from tests.cluster.agent_process import AgentProcess
+from tests.cluster.api import NAMESPACES
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.node_view import NodeView
+from tests.cluster.pressure import filled_disk, small_disk
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
-from tests.parity.pressure import filled_disk, small_disk
+from tests.pods.home import create_namespace, delete_namespace
 from tests.pods.observation import events_by_pod
 
-NODES = ("evicting-kubelet", "evicting-ours")
+NAMES = ("evicting-kubelet", "evicting-ours")
 CONFIG = {"evictionHard": {"nodefs.available": "20%"}, "evictionPressureTransitionPeriod": "1s"}
 _AVAILABLE = re.compile(r"available: \w+")
 
@@ -27,11 +29,11 @@ def disk(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
         yield mount
 
 
-def pods(node_name: str) -> str:
+def pods(node_name: str) -> list[dict[str, Any]]:
     """One that may go, and one without which the node would not be one."""
     specs: dict[str, dict[str, Any]] = {"plain": {}, "critical": {"priorityClassName": "system-node-critical"}}
     common = {"nodeName": node_name, "automountServiceAccountToken": False}
-    items = [
+    return [
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -40,49 +42,59 @@ def pods(node_name: str) -> str:
         }
         for name, spec in specs.items()
     ]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-@pytest.mark.timeout(240)
-def test_pods_are_evicted_alike(control_plane: ControlPlane, disk: Path, tmp_path: Path) -> None:
-    def phase(node_name: str, name: str) -> str:
-        return str(control_plane.get("pod", name, node_name)["status"]["phase"])
-
-    def said(node_name: str) -> list[dict[str, Any]]:
-        events = events_by_pod(control_plane, node_name)["plain"]
-        return [event | {"message": _AVAILABLE.sub("", event["message"])} for event in events]
-
+@pytest.fixture
+def nodes(control_plane: ControlPlane, disk: Path, tmp_path: Path) -> Iterator[tuple[NodeView, NodeView]]:
+    """A kubelet's node and ours on one disk, with the pods running."""
+    views = tuple(NodeView(control_plane, name) for name in NAMES)
     with ExitStack() as stack:
-        kubelet = RealKubelet(control_plane, NODES[0], disk, config=CONFIG)
-        for name in NODES:
-            control_plane.kubectl("create", "namespace", name)
-            stack.callback(control_plane.kubectl, "delete", "namespace", name, "--wait=false")
-            stack.callback(control_plane.kubectl, "delete", "node", name, "--wait=false")
+        kubelet = RealKubelet(control_plane, NAMES[0], disk, config=CONFIG)
+        for view in views:
+            create_namespace(control_plane, view.name)
+            stack.callback(view.delete_node)
+            stack.callback(delete_namespace, control_plane, view.name)
         stack.enter_context(kubelet)
-        own = (f"--kubeconfig={control_plane.node_kubeconfig(NODES[1])}", f"--hostname-override={NODES[1]}")
+        own = (f"--kubeconfig={control_plane.node_kubeconfig(NAMES[1])}", f"--hostname-override={NAMES[1]}")
         agent = AgentProcess(
             *kubelet.arguments, *own, "--healthz-port=0", "--enable-server=false", log=tmp_path / "agent.log"
         )
         stack.callback(agent.stop)
         agent.start()
-        for name in NODES:
-            control_plane.kubectl("wait", "--for=create", f"node/{name}", "--timeout=30s")
-            control_plane.kubectl("wait", "--for=condition=Ready", f"node/{name}", "--timeout=30s")
-            eventually(lambda name=name: control_plane.get("serviceaccount", "default", name), within=20)
-            control_plane.kubectl("create", "-f", "-", input=pods(name))
+        for view in views:
+            view.wait_until_ready()
+            for pod in pods(view.name):
+                control_plane.api.create(f"{NAMESPACES}/{view.name}/pods", pod)
+        for view in views:
             for pod in ("plain", "critical"):
-                eventually(lambda name=name, pod=pod: phase(name, pod) == "Running", within=30)
-        with filled_disk(disk, leave_bytes=2**20):
-            for name in NODES:
-                # A real one whose containers exit with 0 has succeeded, in the eyes of a kubelet.
-                eventually(lambda name=name: phase(name, "plain") in {"Failed", "Succeeded"}, within=90, every=0.5)
-        ended = [control_plane.get("pod", "plain", name)["status"] for name in NODES]
-        assert told(ended[0]) == told(ended[1])
-        assert (ended[1]["phase"], ended[1]["reason"]) == ("Failed", "Evicted")
-        with suppress(AssertionError):  # the next line tells how they differ
-            eventually(lambda: said(NODES[0]) == said(NODES[1]), within=20, every=0.5)
-        assert said(NODES[0]) == said(NODES[1])
-        assert [phase(name, "critical") for name in NODES] == ["Running", "Running"]
+                eventually(lambda view=view, pod=pod: status(view, pod)["phase"] == "Running")  # type: ignore[misc]
+        yield views[0], views[1]
+
+
+def status(view: NodeView, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = view.plane.get("pod", name, view.name)["status"]
+    return found
+
+
+@pytest.mark.slow
+def test_pods_are_evicted_alike(nodes: tuple[NodeView, NodeView], disk: Path) -> None:
+    with filled_disk(disk, leave_bytes=2**20):
+        for view in nodes:
+            # A real one whose containers exit with 0 has succeeded, in the eyes of a kubelet.
+            eventually(lambda view=view: status(view, "plain")["phase"] in {"Failed", "Succeeded"})  # type: ignore[misc]
+    ended = [status(view, "plain") for view in nodes]
+    assert told(ended[0]) == told(ended[1])
+    assert (ended[1]["phase"], ended[1]["reason"]) == ("Failed", "Evicted")
+    with suppress(AssertionError):  # the next line tells how they differ
+        eventually(lambda: said(nodes[0]) == said(nodes[1]))
+    assert said(nodes[0]) == said(nodes[1])
+    assert [status(view, "critical")["phase"] for view in nodes] == ["Running", "Running"]
+
+
+def said(view: NodeView) -> list[dict[str, Any]]:
+    """The events about the pod that goes, without the figures of the moment."""
+    events = events_by_pod(view.plane, view.name)["plain"]
+    return [event | {"message": _AVAILABLE.sub("", event["message"])} for event in events]
 
 
 def told(status: dict[str, Any]) -> dict[str, Any]:

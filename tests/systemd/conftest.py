@@ -46,6 +46,7 @@ def member(shared_member: Member) -> Iterator[Member]:
     shared_member.machine.wire.set()
     if not shared_member.machine.is_on:
         shared_member.machine.boot()
+    shared_member.systemctl("start", "--no-block")
     shared_member.wait_until_ready()
     yield shared_member
     assert "Traceback" not in shared_member.messages()

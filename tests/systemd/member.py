@@ -34,9 +34,10 @@ class Member(NodeView):
         return told
 
     def wait_until_ready(self) -> dict[str, Any]:
-        """Until the unit is active and the Node Ready."""
-        eventually(lambda: self.show("ActiveState") == "active")
-        return super().wait_until_ready()
+        """Until the Node is Ready and the unit active; in this order, because asking a machine keeps it busy."""
+        node = super().wait_until_ready()
+        eventually(lambda: self.show("ActiveState") == "active", every=0.5)
+        return node
 
     def is_shutting_down(self) -> bool:
         """Whether the Node is said to go, in a kubelet's words."""

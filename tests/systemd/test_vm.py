@@ -13,7 +13,7 @@ from tests.systemd.kubeadm import kubeadm_join, leave
 from tests.systemd.member import UNIT, Member
 from tests.systemd.vm import VirtualMachine
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 CONFIG = "/etc/fake-kubelet/config.yaml"
 EVICTION = """

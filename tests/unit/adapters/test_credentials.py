@@ -12,8 +12,7 @@ from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
-from tests.unit.adapters.certificates.test_store import encrypted
-from tests.unit.core.test_x509 import made
+from tests.unit.core.certificates import encrypted, made
 
 pytestmark = pytest.mark.anyio
 

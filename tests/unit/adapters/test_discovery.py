@@ -14,8 +14,8 @@ from agent.core.discovery import Distrusted
 from agent.core.errors import ConfigError
 from agent.ports import StartError
 from tests.fakes import FakeClock
-from tests.unit.core.test_discovery import TOKEN, signature
-from tests.unit.core.test_x509 import EC_KEY, made, spki
+from tests.unit.core.certificates import EC_KEY, made, spki
+from tests.unit.core.jws import TOKEN, signature
 
 pytestmark = pytest.mark.anyio
 

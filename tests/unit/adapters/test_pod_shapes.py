@@ -7,6 +7,7 @@ import pytest
 
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
+from agent.core.eviction import Amount, Threshold
 from agent.core.facts import timestamp
 from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import Premises, refusal, rejected_status
@@ -17,9 +18,7 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import claim
 from agent.core.pods.stats import pod_info, pod_stats
 from agent.core.pods.status import Setting
-from tests.unit.core.pods.builders import NOW, Life, container, pod
-from tests.unit.core.pods.test_admission import NODE, expression, required
-from tests.unit.core.pods.test_endings import MEMORY
+from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
 VALUES = (None, True, -1, 3.5, 10**30, "", "x", "9" * 40, "2026-01-01T00:00:00Z", [], [None], {}, {"a": []}, [{}])
 
@@ -89,7 +88,7 @@ def decide(the_pod, node):
         pod_events(the_pod, status)
     removal_events(the_pod)
     list(pod_stats([pod_info(the_pod)], NOW))
-    ranked([the_pod], MEMORY)
+    ranked([the_pod], Threshold("memory.available", Amount(100 * 2**20)))
     pod_ranges(node)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.adapters.host.probe import Probe
 from agent.adapters.host.sensor_tally import SensorTally
-from tests.fakes import until
+from tests.fakes import settle, until
 
 pytestmark = pytest.mark.anyio
 
@@ -25,6 +25,7 @@ def told(tally):
 
 async def settled(probe):
     await until(lambda: not probe.hangs)
+    await settle()  # it is counted a turn later
 
 
 async def test_each_reading_is_counted_and_a_failed_one_as_failed(tally):

@@ -21,7 +21,7 @@ from agent.core.csr import (
     usages,
 )
 from agent.core.x509 import Certificate
-from tests.unit.core.test_x509 import EC_KEY, RSA_KEY, made, spki
+from tests.unit.core.certificates import EC_KEY, RSA_KEY, made, spki
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -1,27 +1,12 @@
-import base64
 import hashlib
-import hmac
-import json
 
 import pytest
 
 from agent.core.discovery import Distrusted, Token, check_pins, parse_pins, parse_token, signed_kubeconfig
 from agent.core.errors import ConfigError
 from agent.core.x509 import read_certificates
-from tests.unit.core.test_x509 import EC_KEY, made, spki
-
-TOKEN = Token("abcdef", "0123456789abcdef")
-CONTENT = "apiVersion: v1\nkind: Config\n"
-
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def signature(*, content=CONTENT, secret=TOKEN.secret, **header):
-    head = b64(json.dumps({"alg": "HS256", "kid": TOKEN.id} | header).encode())
-    tag = hmac.digest(secret.encode(), f"{head}.{b64(content.encode())}".encode(), "sha256")
-    return f"{head}..{b64(tag)}"
+from tests.unit.core.certificates import EC_KEY, made, spki
+from tests.unit.core.jws import CONTENT, TOKEN, signature
 
 
 def data(text):

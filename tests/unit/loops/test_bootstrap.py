@@ -8,7 +8,7 @@ from agent.core.csr import client_template
 from agent.loops.bootstrap import Bootstrap
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
-from tests.unit.core.test_x509 import made
+from tests.unit.core.certificates import made
 from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore, certificate_pem
 
 pytestmark = pytest.mark.anyio

@@ -3,12 +3,12 @@ import subprocess
 import sys
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.core.x509 import private_key
 from agent.ports import NotSigned
+from tests.unit.core.certificates import encrypted
 
 pytestmark = pytest.mark.anyio
 
@@ -97,13 +97,6 @@ async def test_plain_files_are_used_where_there_is_nothing_better(store, pairs, 
     for path, text in zip(given, pairs[1], strict=True):
         path.write_text(text)
     assert name_of(await PemStore(tmp_path / "pki", "kubelet-client", other=given).current()) == "second"
-
-
-def encrypted(key_pem):
-    """The same key, with a password."""
-    key = serialization.load_pem_private_key(key_pem.encode(), None)
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL)
-    return key.private_bytes(*form, serialization.BestAvailableEncryption(b"x")).decode()
 
 
 async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(store, pairs, caplog):

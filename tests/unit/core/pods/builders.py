@@ -12,6 +12,11 @@ from agent.core.pods.status import Setting
 from tests.fakes import START, merged
 
 NOW = START.replace(microsecond=0)
+NODE = {
+    "metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux", "zone": "a", "size": "5"}},
+    "spec": {},
+    "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3", "example.com/gpu": "1"}},
+}
 
 
 def pod(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -95,3 +100,13 @@ class Life:
 
     def _container(self, name: str) -> dict[str, Any]:
         return next(one for one in container_statuses(self.status) if one["name"] == name)
+
+
+def required(*expressions: dict[str, Any]) -> dict[str, Any]:
+    """An affinity to nodes that meet all expressions."""
+    terms = [{"matchExpressions": list(expressions)}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}

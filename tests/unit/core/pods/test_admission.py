@@ -3,13 +3,8 @@ import pytest
 from agent.core.pods.admission import Premises, refusal, rejected_status
 from agent.core.pods.resources import Claim, claim
 from agent.core.shutdown import SHUTTING_DOWN
-from tests.unit.core.pods.builders import container, pod
+from tests.unit.core.pods.builders import NODE, container, expression, pod, required
 
-NODE = {
-    "metadata": {"name": "n1", "labels": {"kubernetes.io/os": "linux", "zone": "a", "size": "5"}},
-    "spec": {},
-    "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3", "example.com/gpu": "1"}},
-}
 MEMORY_TOLERATION = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}
 
 
@@ -19,15 +14,6 @@ def requests(**amounts):
 
 def port(number, **more):
     return container(ports=[{"containerPort": 80, "hostPort": number, **more}])
-
-
-def required(*expressions):
-    terms = [{"matchExpressions": list(expressions)}]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-
-
-def expression(key, operator, *values):
-    return {"key": key, "operator": operator, "values": list(values)}
 
 
 def refused(the_pod, *others, **premises):
@@ -64,6 +50,17 @@ def test_more_than_there_is_left_is_refused(the_pod, others, told):
     assert refused(the_pod, *others) == (reason, f"Node didn't have enough resource: {told}")
 
 
+def test_all_that_is_left_can_be_had():
+    assert refused(pod(requests(cpu="1400m", memory="1Gi")), pod(requests(cpu="600m"))) is None
+
+
+def test_one_of_several_affinity_terms_is_enough():
+    affinity = required(expression("zone", "In", "b"))
+    terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms.append({"matchExpressions": [expression("zone", "In", "a")]})
+    assert refused(pod(affinity=affinity)) is None
+
+
 def test_an_extended_resource_that_the_node_lacks_is_somebody_elses_business():
     assert refused(pod(requests(**{"example.com/other": "1"}))) is None
 
@@ -75,13 +72,14 @@ def test_an_extended_resource_that_the_node_lacks_is_somebody_elses_business():
         ({"nodeSelector": {"zone": "b"}}, False),
         ({"affinity": required(expression("zone", "In", "a", "b"))}, True),
         ({"affinity": required(expression("zone", "NotIn", "a"))}, False),
+        ({"affinity": required(expression("none", "NotIn", "a"))}, True),
         ({"affinity": required(expression("zone", "Exists"), expression("none", "DoesNotExist"))}, True),
         ({"affinity": required(expression("size", "Gt", "4"))}, True),
         ({"affinity": required(expression("size", "Lt", "4"))}, False),
         ({"affinity": required(expression("zone", "Gt", "4"))}, False),
         ({"affinity": required()}, False),
     ],
-    ids=["label", "other label", "in", "not in", "exists", "greater", "less", "no number", "empty term"],
+    ids=["label", "other label", "in", "not in", "not there", "exists", "greater", "less", "no number", "empty term"],
 )
 def test_a_pod_for_other_nodes_is_refused(spec, fits):
     found = refused(pod(**spec))

@@ -67,6 +67,7 @@ def test_below_a_hard_threshold_there_is_no_time_to_lose(threshold, wanted, seco
 def test_pods_end_by_priority_when_the_node_goes_down():
     pods = [named("c", priority=2_000_000_001), named("a", priority=-5), named("b", priority=999)]
     assert [(group.seconds, names(group.pods)) for group in groups(pods, PERIODS)] == [(20, ["a", "b"]), (10, ["c"])]
+    assert [group.seconds for group in groups([named("at", priority=1000)], PERIODS)] == [5]
 
 
 def test_a_pod_has_no_longer_than_its_group_and_no_longer_than_it_wants():

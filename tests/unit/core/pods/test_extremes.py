@@ -19,8 +19,7 @@ from agent.core.pods.stats import pod_info, pod_stats
 from agent.core.pods.status import Setting
 from agent.core.shutdown import GracePeriod
 from tests.fakes import merged
-from tests.unit.core.pods.builders import NOW, Life, container, pod
-from tests.unit.core.pods.test_admission import NODE
+from tests.unit.core.pods.builders import NODE, NOW, Life, container, pod
 
 FAR = "9999-12-31T23:59:59Z"
 

@@ -3,6 +3,9 @@ from datetime import timedelta
 import pytest
 
 from agent.core.pods.ending import Order
+from agent.core.pods.life import turn
+from agent.core.pods.patch import status_patch
+from agent.core.pods.status import Setting
 from tests.unit.core.pods.builders import NOW, Life, container, pod
 
 SIDE = container("side", restartPolicy="Always")
@@ -64,6 +67,46 @@ def test_one_container_that_failed_is_a_failed_pod():
     ending = run_for("1s") | {"exit-code.fake-kubelet.dev/second": "1"}
     life = Life(pod(container(), container("second"), restartPolicy="Never", annotations=ending)).after(2)
     assert (life.state(), life.state("second"), life.status["phase"]) == ("ended 0", "ended 1", "Failed")
+    ends = [one["state"]["terminated"]["reason"] for one in life.status["containerStatuses"]]
+    assert ends == ["Completed", "Error"]
+
+
+def test_a_container_that_is_run_again_tells_how_it_ended_before():
+    failing = run_for("5s") | {"exit-code.fake-kubelet.dev/main": "3"}
+    (status,) = Life(pod(annotations=failing)).after(6).status["containerStatuses"]
+    assert (list(status["state"]), status["lastState"]["terminated"]["exitCode"]) == (["running"], 3)
+
+
+def test_a_pod_that_the_node_ends_was_killed():
+    life = Life(pod())
+    life.order = Order("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
+    life.look()
+    assert (life.status["phase"], life.status["reason"], life.state()) == ("Failed", "Evicted", "ended 137")
+
+
+def test_holding_a_container_back_is_a_warning():
+    failing = run_for("1s") | {"exit-code.fake-kubelet.dev/main": "1"}
+    events = Life(pod(annotations=failing)).after(3).events
+    assert {event.reason: event.type for event in events} == {
+        "Pulled": "Normal",
+        "Created": "Normal",
+        "Started": "Normal",
+        "BackOff": "Warning",
+    }
+
+
+def test_a_status_is_for_this_very_pod():
+    the_pod = pod()
+    assert status_patch(the_pod, {**the_pod["status"], "phase": "Running"}) == {
+        "metadata": {"uid": "u1"},
+        "status": {"phase": "Running"},
+    }
+    assert status_patch(the_pod, the_pod["status"]) is None
+
+
+def test_the_first_reason_to_end_counts():
+    life = Life(pod(activeDeadlineSeconds=100)).after(1).delete()
+    assert (life.status["phase"], life.status.get("reason"), life.state()) == ("Succeeded", None, "ended 0")
 
 
 def test_a_condition_of_a_pod_has_the_time_of_its_last_change():
@@ -76,9 +119,9 @@ def test_a_condition_of_a_pod_has_the_time_of_its_last_change():
 
 def test_a_pod_keeps_the_address_that_it_was_given():
     life = Life(pod())
-    life.ips = ("10.0.0.3",)
-    life.look()
-    assert (life.status["podIP"], life.status["podIPs"]) == ("10.0.0.2", [{"ip": "10.0.0.2"}])
+    setting = Setting(now=life.now, host_ips=("192.0.2.1",), pod_ips=("10.0.0.3",), job_seconds=1.0)
+    status = turn(life.pod, setting).status
+    assert (status["podIP"], status["podIPs"]) == ("10.0.0.2", [{"ip": "10.0.0.2"}])
 
 
 def test_a_sidecar_is_up_before_the_containers_and_ends_after_them():

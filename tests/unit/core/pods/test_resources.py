@@ -47,11 +47,23 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
         (pod(asking(limits=BOTH, **BOTH), status={}), "Guaranteed"),
         (pod(asking(limits=BOTH, cpu="1000m", memory="1024Mi"), status={}), "Guaranteed"),
         (pod(asking(limits=BOTH, cpu="1"), status={}), "Burstable"),
+        (pod(asking(limits=BOTH), status={}), "Burstable"),
         (pod(asking("a", limits=BOTH, **BOTH), container("b"), status={}), "Burstable"),
         (pod(resources={"requests": BOTH, "limits": BOTH}, status={}), "Guaranteed"),
         (pod(status={"qosClass": "Burstable"}), "Burstable"),
     ],
-    ids=["none", "storage", "zero", "equal", "equal in value", "no memory", "one of two", "pod level", "told before"],
+    ids=[
+        "none",
+        "storage",
+        "zero",
+        "equal",
+        "equal in value",
+        "no memory",
+        "limits alone",
+        "one of two",
+        "pod level",
+        "told before",
+    ],
 )
 def test_the_class_of_service(the_pod, expected):
     assert quality(the_pod) == expected
