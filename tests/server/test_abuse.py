@@ -15,7 +15,7 @@ from tests.cluster.malformed import dawdle, requests, stranger, strangers, throw
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 _PLAIN, _OVER_TLS, _GARBAGE, _STRANGERS, _DAWDLERS = 1_500, 100, 200, 10, 200
 _LEASE_SECONDS = 20  # renewed every 5

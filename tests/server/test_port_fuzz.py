@@ -125,7 +125,8 @@ async def test_no_request_is_a_failure_and_none_prevents_a_renewal(
         for name, one in found.items():
             print(f"  {name}: {dict(one.statuses)}, of these meant so: {dict(one.deliberate)}")
     assert [failure for one in found.values() for failure in one.failures] == []
-    assert {name: one.unanswered for name, one in found.items()} == {name: [] for name in found}
+    # Who speaks no TLS where TLS is spoken may be cut off.
+    assert [data for name, one in found.items() for data in one.unanswered if "without" not in name] == []
     eventually(lambda: len([one for one in renewals() if one > began]) >= 2)
     assert all((later - earlier).total_seconds() < _LEASE_SECONDS for earlier, later in pairwise(renewals()))
     assert node.admin.ask(node.doors[0].port, "GET", "/pods").status == 200
