@@ -16,6 +16,8 @@ from tests.cluster.real_kubelet import RealKubelet
 from tests.parity.cases import CASES, HOST_IP, HOST_IP6, Case
 from tests.parity.observation import Observed
 
+pytestmark = pytest.mark.slow
+
 ALLOWED = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
 _AT_ONCE = 8  # kubelets side by side: they wait more than they work
 _SHORT_LEASE = {"nodeLeaseDurationSeconds": 8}  # a kubelet's first comes after a quarter of it

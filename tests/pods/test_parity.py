@@ -21,6 +21,8 @@ from tests.pods.home import create_namespace, delete_namespace
 from tests.pods.observation import LastSeen, comparable, events_by_pod, manifest
 from tests.pods.specs import CASES, PodCase
 
+pytestmark = pytest.mark.slow
+
 _LISTS = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
 ALIVE, ENDED = _LISTS["alive"], [*_LISTS["alive"], *_LISTS["ended"]]
 TOLD = [race._asdict() for race in POD_EVENTS]
