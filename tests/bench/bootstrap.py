@@ -14,9 +14,9 @@ from statistics import median
 
 from tests.cluster import build
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.machine import Machine
 from tests.cluster.node_view import is_ready
 from tests.cluster.real_kubelet import RealKubelet
-from tests.join.machine import Machine
 
 _RUNS = 5
 _MOST_RATIO = 1.2

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.machine import Machine, make_unapproved_token
 from tests.join.account import apply
-from tests.join.machine import Machine, make_unapproved_token
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import yaml
 
 from agent.adapters.certificates.admission import bootstrap_document
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
+from tests.cluster.machine import UNAPPROVED_TOKEN, make_token
 from tests.cluster.waiting import eventually
-from tests.join.machine import UNAPPROVED_TOKEN, make_token
 
 SECRET = BOOTSTRAP_TOKEN.partition(".")[2]
 

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from agent.core.x509 import private_key, read_certificates
+from tests.cluster.machine import Machine
 from tests.cluster.waiting import eventually
-from tests.join.machine import Machine
 
 KEPT_KEY = {"open .kubelet-client.key.tmp.draft", "os.rename .kubelet-client.key.tmp.draft"}
 FORGOTTEN_KEY = {"os.remove kubelet-client.key.tmp"}
@@ -27,8 +27,17 @@ KUBECONFIG = {"open .kubelet.conf.draft", "os.rename .kubelet.conf.draft"}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rotate", "changes"),
-    [("false", KEPT_KEY | FORGOTTEN_KEY | PAIR | KUBECONFIG), ("true", PAIR | KUBECONFIG)],
-    ids=["at once", "in the background"],
+    [  # each is as long as other files
+        pytest.param(
+            "false",
+            KEPT_KEY | FORGOTTEN_KEY | PAIR | KUBECONFIG,
+            id="at once",
+            marks=pytest.mark.xdist_group("killed at once"),
+        ),
+        pytest.param(
+            "true", PAIR | KUBECONFIG, id="in the background", marks=pytest.mark.xdist_group("killed in the background")
+        ),
+    ],
 )
 def test_killed_before_any_change_of_a_file_it_completes_all_the_same(machine, rotate, changes):
     killed_before = set()

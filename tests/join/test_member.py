@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from agent.core.x509 import read_certificates
+from tests.cluster.machine import Machine
 from tests.cluster.waiting import eventually
-from tests.join.machine import Machine
 
 
 def mode(path):

@@ -7,11 +7,11 @@ import yaml
 
 from tests.cluster.api import CSINODES, NODES, PODS
 from tests.cluster.identities import accounts
+from tests.cluster.machine import Machine
 from tests.cluster.node_view import condition
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 from tests.join.account import OPTIONAL_ROLES, RBAC, USER, bound, pod_token
-from tests.join.machine import Machine
 
 DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
 NODE, (DEREGISTER, STATIC_PODS, DELEGATOR) = "fake-kubelet", OPTIONAL_ROLES

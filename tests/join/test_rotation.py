@@ -6,8 +6,8 @@ import pytest
 
 from tests.cluster import audit
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.machine import Machine
 from tests.cluster.waiting import eventually
-from tests.join.machine import Machine
 
 
 @pytest.fixture(scope="module")

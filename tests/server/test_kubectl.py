@@ -96,7 +96,7 @@ def test_logs_tell_the_containers_story(kubectl: Kubectl, more: tuple[str, ...])
 @pytest.mark.parametrize(
     "words",
     [("exec", POD, "--", "ls"), ("exec", "-i", POD, "--", "sh"), ("attach", POD), ("port-forward", POD, "0:80")],
-    ids=" ".join,
+    ids=["exec", "exec -i", "attach", "port-forward"],  # without the name, which each process of the run has another of
 )
 def test_what_needs_a_container_ends_with_a_clear_sentence(kubectl: Kubectl, words: tuple[str, ...]) -> None:
     done = kubectl(*words)

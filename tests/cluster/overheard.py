@@ -1,4 +1,4 @@
-"""`python -m tests.join.overheard`: fake-kubelet; the processes it starts and the files it opens are in OVERHEARD.
+"""`python -m tests.cluster.overheard`: fake-kubelet; the processes it starts and the files it opens are in OVERHEARD.
 
 Anybody on the machine can read a command line, as `ps` does, if only for a moment. Python tells of each child, and of
 each file, before it happens (PEP 578), so none is missed, and no line of the program has to know about this.

@@ -86,7 +86,7 @@ class Machine(NodeView):
 
     def start_overheard(self, *flags: str) -> Process:
         """The same; `overheard` has what it does."""
-        return self.start(*flags, module="tests.join.overheard", OVERHEARD=str(self.folder / "overheard"))
+        return self.start(*flags, module="tests.cluster.overheard", OVERHEARD=str(self.folder / "overheard"))
 
     def overheard(self, what: str) -> list[str]:
         """The command lines of its children (`exec`), or the files of the machine that it opened (`open`)."""
