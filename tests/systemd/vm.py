@@ -21,6 +21,8 @@ _SIZE_MIB = 1400
 _BOOT_SECONDS = 600.0  # every instruction is emulated, perhaps beside a lot of others
 _FILES = {
     "/etc/fstab": "/dev/vda / ext4 defaults 0 1\n",
+    # systemd's own 90 seconds are for machines that are not emulated beside a lot of others.
+    "/etc/systemd/system.conf.d/slow.conf": "[Manager]\nDefaultTimeoutStartSec=900\nDefaultDeviceTimeoutSec=900\n",
     "/etc/systemd/network/10-eth0.network": (
         f"[Match]\nName=eth0\n[Network]\nAddress={NODE_IP}/24\nGateway={_HOST_IP}\n"
     ),
@@ -48,8 +50,21 @@ _KERNEL = (
     "systemd.condition-needs-update=0 systemd.show_status=0"
 )
 _UNITS = ("api.socket", "runner.service", "systemd-networkd.service", "systemd-networkd-wait-online.service")
+# In place of Debian's initrd, which looks for a disk wherever one could be: the modules for ours, and nothing else.
+_MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
+_PROGRAMS = ("insmod", "mount", "run-init", "sh", "sleep")  # of klibc
+_INIT = f"""#!/bin/sh
+export PATH=/bin
+mount -t devtmpfs devtmpfs /dev
+for module in {" ".join(_MODULES)}; do insmod /$module.ko; done
+until mount -t ext4 -o rw /dev/vda /root; do sleep 1; done
+mount -n -o move /dev /root/dev
+exec run-init /root /sbin/init </root/dev/console >/root/dev/console 2>&1
+"""
 _RUNNER = """\
-import json, os, subprocess
+import json, os, subprocess, time
+while not os.path.exists("/dev/virtio-ports/runner"):  # udev makes it in its own time
+    time.sleep(0.2)
 port = os.open("/dev/virtio-ports/runner", os.O_RDWR)
 asked = os.fdopen(os.dup(port))
 os.write(port, b"{}\\n")
@@ -96,8 +111,8 @@ class VirtualMachine:
                 shutil.copy(command, root / "usr/local/bin")
             run(["chroot", str(root), "systemctl", "--quiet", "enable", *_UNITS])
             run(["chroot", str(root), "systemctl", "--quiet", "mask", *_MASKED])
-            for kind in ("vmlinuz", "initrd.img"):
-                shutil.copy(next((root / "boot").glob(f"{kind}-*")), self._directory / kind)
+            shutil.copy(next((root / "boot").glob("vmlinuz-*")), self._directory / "vmlinuz")
+            shutil.copy(_initrd(root), self._directory / "initrd.img")
             run(["truncate", f"--size={_SIZE_MIB}M", str(self._disk)])
             run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", str(root), str(self._disk)], timeout=240)
         self._island = self._life.enter_context(Island(self._api_port))
@@ -169,6 +184,25 @@ class VirtualMachine:
         for end in (self._answers, self._runner):
             if end is not None:
                 end.close()
+
+
+def _initrd(root: Path) -> Path:
+    """An archive with which the kernel finds the disk, made of what is below a root."""
+    place = root / "tmp/initrd"
+    for folder in ("bin", "dev", "lib", "root"):
+        (place / folder).mkdir(parents=True)
+    programs = [root / "usr/lib/klibc/bin" / name for name in _PROGRAMS]
+    modules = [next((root / "lib/modules").rglob(f"{name}.ko")) for name in _MODULES]
+    library = next((root / "usr/lib").glob("klibc-*.so"))
+    for sources, folder in ((programs, "bin"), (modules, ""), ([library], "lib")):
+        for source in sources:
+            shutil.copy(source, place / folder)
+    (place / "init").write_text(_INIT)
+    (place / "init").chmod(0o755)
+    pack = "cd /tmp/initrd && find . | cpio --quiet -o -H newc > ../initrd.img"
+    run(["chroot", str(root), "sh", "-ec", pack])
+    shutil.rmtree(place)
+    return root / "tmp/initrd.img"
 
 
 def _connected(door: Path) -> socket.socket | None:
