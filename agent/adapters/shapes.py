@@ -63,7 +63,7 @@ class Condition(Struct, rename="camel"):
     """One condition of a Node."""
 
     type: Word
-    status: Word
+    status: str  # empty after a patch of heartbeat times met a Node that was just replaced: the next report mends it
     last_transition_time: str | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:

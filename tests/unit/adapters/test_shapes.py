@@ -33,6 +33,13 @@ def test_an_amount_as_an_api_server_prints_it_is_let_in(amount):
     assert misfit(changed(objects.NODE, "status.capacity.cpu", amount), NodeShape) is None
 
 
+def test_a_node_whose_condition_has_no_status_is_let_in_so_that_it_can_be_mended():
+    """A patch of heartbeat times leaves such conditions on a Node that somebody has just made anew."""
+    ready = {"type": "Ready", "status": "", "lastTransitionTime": None}
+    node = changed(objects.NODE, "status.conditions", [ready])
+    assert misfit(node, NodeShape) is None
+
+
 @pytest.mark.parametrize("path", ["status.startTime", "metadata.deletionTimestamp"])
 @pytest.mark.parametrize(
     ("time", "is_let_in"),
