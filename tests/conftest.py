@@ -18,6 +18,7 @@ from tests.cluster.lacking import lacking
 from tests.cluster.node_view import NodeView
 from tests.cluster.process import STARTED
 from tests.cluster.real_kubelet import RealKubelet
+from tests.groups import GroupScheduling, group_of
 
 _FIGURE = "figure"
 _NO_CONTROL_PLANE = "no control plane to test against: "
@@ -122,12 +123,15 @@ def start_agent(tmp_path: Path) -> Iterator[Callable[..., AgentProcess]]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark each test with what it needs; the tests of a file are a group, where they do not say another one."""
+    """Mark each test with what it needs."""
     for fixture, mark in _MARKS.items():
         if fixture in getattr(item, "fixturenames", ()):
             item.add_marker(mark)
-    if not any(item.iter_markers("xdist_group")):
-        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(item.config.rootpath))))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    """Keep groups together where that is wanted."""
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(trylast=True)  # after the order was made random
@@ -135,12 +139,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the groups that take longest, so that no process has them to itself at the end."""
     ranks: dict[str, int] = {}
     for item in items:
-        ranks[_group(item)] = min(_rank(item), ranks.get(_group(item), _RANK_OF_OTHERS))
-    items.sort(key=lambda item: ranks[_group(item)])
-
-
-def _group(item: pytest.Item) -> str:
-    return str(next(item.iter_markers("xdist_group")).args[0])
+        group = group_of(item.nodeid)
+        ranks[group] = min(_rank(item), ranks.get(group, _RANK_OF_OTHERS))
+    items.sort(key=lambda item: ranks[group_of(item.nodeid)])
 
 
 def _rank(item: pytest.Item) -> int:

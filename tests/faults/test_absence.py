@@ -12,7 +12,7 @@ from tests.cluster.api import PODS
 from tests.cluster.waiting import eventually
 from tests.faults.member import Member
 
-pytestmark = [pytest.mark.xdist_group("fragile-plane"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 # Five minutes by default; the taint, and who deletes the pods because of it, are the same.

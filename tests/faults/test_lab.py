@@ -23,8 +23,6 @@ from tests.cluster.embedded import EmbeddedCluster
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("fragile-plane")
-
 ROOT = Path(__file__).parents[2]
 HEALTH, DEATH = ROOT / "docs" / "lab-node-health.md", ROOT / "docs" / "non-graceful-shutdown.md"
 _BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)

@@ -8,8 +8,6 @@ from tests.cluster.api import NAMESPACES, Refused
 from tests.cluster.waiting import eventually
 from tests.faults.etcd import alarm
 
-pytestmark = pytest.mark.xdist_group("fragile-plane")
-
 _LEASES = "kube-node-lease"
 
 

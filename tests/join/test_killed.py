@@ -27,16 +27,9 @@ KUBECONFIG = {"open .kubelet.conf.draft", "os.rename .kubelet.conf.draft"}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rotate", "changes"),
-    [  # each is as long as other files
-        pytest.param(
-            "false",
-            KEPT_KEY | FORGOTTEN_KEY | PAIR | KUBECONFIG,
-            id="at once",
-            marks=pytest.mark.xdist_group("killed at once"),
-        ),
-        pytest.param(
-            "true", PAIR | KUBECONFIG, id="in the background", marks=pytest.mark.xdist_group("killed in the background")
-        ),
+    [
+        pytest.param("false", KEPT_KEY | FORGOTTEN_KEY | PAIR | KUBECONFIG, id="at once"),
+        pytest.param("true", PAIR | KUBECONFIG, id="in the background"),
     ],
 )
 def test_killed_before_any_change_of_a_file_it_completes_all_the_same(machine, rotate, changes):

@@ -6,8 +6,6 @@ from tests.cluster.command import CommandFailed
 from tests.cluster.node_view import NodeView
 from tests.systemd.member import COMMAND, UNIT
 
-pytestmark = pytest.mark.xdist_group("systemd-fresh")
-
 UNIT_FILE = "/etc/systemd/system/fake-kubelet.service"
 CONFIG = "/etc/fake-kubelet/config.yaml"
 FLAGS = "/etc/fake-kubelet/install-flags.env"

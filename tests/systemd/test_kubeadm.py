@@ -9,8 +9,6 @@ from tests.cluster.node_view import NodeView
 from tests.cluster.waiting import eventually
 from tests.systemd.kubeadm import kubeadm_join, leave
 
-pytestmark = pytest.mark.xdist_group("systemd-fresh")
-
 
 @pytest.fixture(scope="module")
 def joined(fresh, control_plane):

@@ -3,12 +3,9 @@
 import re
 import time
 
-import pytest
 import yaml
 
 from tests.cluster.waiting import eventually
-
-pytestmark = pytest.mark.xdist_group("systemd-member")
 
 
 def test_systemctl_status_tells_of_the_node_and_its_lease(member, figure):

@@ -2,12 +2,8 @@
 
 import time
 
-import pytest
-
 from tests.cluster.waiting import eventually
 from tests.systemd.member import UNIT
-
-pytestmark = pytest.mark.xdist_group("systemd-member")
 
 
 def locks(member):
