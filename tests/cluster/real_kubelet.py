@@ -3,6 +3,7 @@
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +28,26 @@ TUNABLES = {
 }
 # kubelet v1.36: deviceplugin/v1beta1/constants.go, whose sockets it removes; kuberuntime/legacy.go
 _DIRECTORIES = (Path("/var/lib/kubelet"), Path("/var/log/containers"))
+
+
+# A kubelet has 6 inotify instances, and ends if it gets none (cAdvisor, whatever its settings); a control plane has 15.
+# By default Linux gives 128 to one user, so a few suites on one machine may have to wait for each other: with some
+# distance, because those that have just been started have not taken theirs yet.
+_INOTIFY_DISTANCE = 30
+
+
+def wait_for_inotify() -> None:
+    """Return when there is room for the inotify instances of some more kubelets."""
+    limit = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    eventually(lambda: _inotify_instances() + _INOTIFY_DISTANCE <= limit, every=0.5)
+
+
+def _inotify_instances() -> int:
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):  # a process may end at any time
+            count += sum(str(file.readlink()) == "anon_inode:inotify" for file in folder.iterdir())
+    return count
 
 
 class RealKubelet:
@@ -97,6 +118,7 @@ class RealKubelet:
         """Start the kubelet, with its runtime if that is not running yet; returns at once."""
         if not self.fakecri.running:
             self.prepare()
+        wait_for_inotify()
         self.process = Process("kubelet", self._in_namespace_of_fakecri(), log=self.process.log)
         self.process.start()
 

@@ -15,7 +15,7 @@ from tests.cluster.api import bearer
 from tests.cluster.command import run
 from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
-from tests.cluster.real_kubelet import RealKubelet
+from tests.cluster.real_kubelet import RealKubelet, wait_for_inotify
 from tests.cluster.waiting import eventually
 
 _SOMEBODY = bearer("somebody", "t")
@@ -58,6 +58,7 @@ class Machine:
     def ask(self, arguments: Sequence[str], port: int) -> Answer:
         """Start a kubelet with these arguments until it serves its /configz or ends."""
         kubelet = Process("kubelet", self._command(arguments), log=self.directory / f"kubelet-{port}.log")
+        wait_for_inotify()
         kubelet.start()
 
         def answer() -> Answer | None:
