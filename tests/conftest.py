@@ -159,15 +159,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Show with a failure what a person needs: what the processes said, and the node as the cluster has it."""
     report = yield
     if report.failed:
-        for process in STARTED:
+        for process in (one for one in STARTED if one.name not in build.CONTROL_PLANE):
             report.sections.append((f"the end of {process.log}", process.log_tail()))
         found = getattr(item, "funcargs", {})
         plane = found.get("plane") or found.get("control_plane")
-        views = [value for value in found.values() if isinstance(value, NodeView)]
+        views = {value.name: value for value in found.values() if isinstance(value, NodeView)}
         if plane and "node_name" in found:
-            views.append(NodeView(plane, found["node_name"]))
-        for view in views:
-            report.sections.append((f"node {view.name}", str(view)))
+            views.setdefault(found["node_name"], NodeView(plane, found["node_name"]))
+        report.sections += [(f"node {name}", str(view)) for name, view in views.items()]
     return report
 
 
