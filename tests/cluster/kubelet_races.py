@@ -41,6 +41,9 @@ POD_EVENT_REASONS = {
 }
 SAME_EITHER_WAY = {"Pulled": "says how long it took, or that the image was there, by which of two pods came first"}
 
+# The cores in use (usageNanoCores) are those between its last two samples, and two timers take samples: cAdvisor's
+# housekeeping and the eviction manager. One may follow the other at once, so that nobody outside sees all of them.
+
 # --- kept from happening --------------------------------------------------------------------------------------------
 
 # The broadcaster of its events drops what comes while 25 wait (apimachinery watch.NewBroadcaster, ActionOrDrop): pods
