@@ -22,6 +22,7 @@ pytestmark = pytest.mark.anyio
 
 _LEASE_SECONDS = 20  # renewed every 5
 _SEATS = 128  # for the connections of one port; listener.py
+_PASSING = 16  # whoever comes while another one gives way, and what the daemon opens for a moment itself
 
 
 async def test_a_crowd_of_silent_connections_takes_no_more_than_its_seats_and_prevents_no_renewal(
@@ -42,7 +43,7 @@ async def test_a_crowd_of_silent_connections_takes_no_more_than_its_seats_and_pr
         finally:
             noting.cancel()
             code = agent.stop()
-    assert most <= idle + 3 * _SEATS
+    assert most <= idle + 3 * (_SEATS + _PASSING)  # of 300 that came to each
     assert max((later - earlier).total_seconds() for earlier, later in pairwise(seen)) < _LEASE_SECONDS
     assert "Traceback" not in agent.log_text()
     assert code == 0
