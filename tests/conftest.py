@@ -159,6 +159,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Show with a failure what a person needs: what the processes said, and the node as the cluster has it."""
     report = yield
     if report.failed:
+        report.sections.append(("the machine", _how_busy()))
         for process in (one for one in STARTED if one.name not in build.CONTROL_PLANE):
             report.sections.append((f"the end of {process.log}", process.log_tail()))
         found = getattr(item, "funcargs", {})
@@ -183,6 +184,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     untested = [reason for reason in reasons if reason.startswith(_NO_CONTROL_PLANE)]
     if untested:
         terminalreporter.write_line(f"{len(untested)} tests skipped: {untested[0]}", yellow=True)
+
+
+def _how_busy() -> str:
+    """How much this machine has to do, and how long what runs on it waits for processor, memory and disk."""
+    pressure = [f"{path.name}: {path.read_text().splitlines()[0]}" for path in Path("/proc/pressure").glob("*")]
+    return "\n".join(["load: " + Path("/proc/loadavg").read_text().strip(), *pressure])
 
 
 def _why(report: pytest.TestReport) -> str:

@@ -78,9 +78,12 @@ class Observed:
         heard = [condition for condition in node["status"].get("conditions", []) if condition["lastHeartbeatTime"]]
         conditions = {condition["type"]: condition["status"] for condition in heard}
         tainted = any(taint["key"] in _PASSING for taint in node["spec"].get("taints", []))
-        initialised = "node.alpha.kubernetes.io/ttl" in node["metadata"].get("annotations", {})
-        assigned = "podCIDR" in node["spec"]
-        return node if conditions.get("Ready") == "True" and not tainted and initialised and assigned else None
+        initialised = (  # by the TTL, the node-lifecycle and the node-ipam controller
+            "node.alpha.kubernetes.io/ttl" in node["metadata"].get("annotations", {})
+            and "beta.kubernetes.io/arch" in node["metadata"].get("labels", {})
+            and "podCIDR" in node["spec"]
+        )
+        return node if conditions.get("Ready") == "True" and not tainted and initialised else None
 
     def _events_to_the_last(self) -> dict[str, dict[str, Any]] | None:
         ours = [event for event in self._view.events() if event["source"].get("component") == "kubelet"]
