@@ -151,6 +151,7 @@ MUTANTS = (
         "now_seconds - at < transition_seconds",
         "now_seconds - at <= transition_seconds",
     ),
+    Mutant("the default memory threshold in decimal units", "eviction.py", '"100Mi"', '"100M"'),
     Mutant("0 % is a threshold", "eviction.py", 'if text in {"0%", "100%"}', 'if text == "100%"'),
     Mutant(
         "PIDs in use count as free",

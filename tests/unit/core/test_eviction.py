@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agent.core.errors import ConfigError
 from agent.core.eviction import (
+    DEFAULT_HARD,
     NO_PRESSURE,
     Amount,
     Observation,
@@ -29,13 +30,14 @@ def under(thresholds, at=0.0, before=NO_PRESSURE, reclaim=None, graces=None, **h
     )
 
 
+@pytest.mark.parametrize("thresholds", [DEFAULT_HARD, {"memory.available": "100Mi"}], ids=["the default", "given"])
 @pytest.mark.parametrize(
     ("available", "conditions"),
     [(100 * 2**20 - 1, {"MemoryPressure"}), (100 * 2**20, set())],
     ids=["one byte short", "exactly at the threshold"],
 )
-def test_memory_is_short_below_its_threshold(available, conditions):
-    assert under({"memory.available": "100Mi"}, memory_available_bytes=available).conditions == conditions
+def test_memory_is_short_below_its_threshold(thresholds, available, conditions):
+    assert under(thresholds, memory_available_bytes=available).conditions == conditions
 
 
 @pytest.mark.parametrize(
