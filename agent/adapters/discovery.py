@@ -16,7 +16,8 @@ import httpx
 
 from agent.adapters.client_tls import client_context
 from agent.adapters.fetch import MOST_BYTES, Answer, fetch
-from agent.adapters.kubeconfig import check_verification, parsed, server_of
+from agent.adapters.go_yaml import load_private
+from agent.adapters.kubeconfig import check_verification, server_of
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.adapters.proxies import proxy_for
 from agent.core.discovery import Distrusted, Token, check_pins, signed_kubeconfig
@@ -175,7 +176,7 @@ def _data(answer: Answer) -> dict[str, str]:
 async def _cluster(text: str, source: str, folder: Path | None = None) -> Cluster:
     """The cluster that a kubeconfig tells about; its files are in this folder, or it may name none."""
     try:
-        document = parsed(text)
+        document = load_private(text)
         clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
         contexts = {entry["name"]: entry["context"] for entry in document.get("contexts") or ()}
         users = {entry["name"]: entry["user"] for entry in document.get("users") or ()}

@@ -7,16 +7,13 @@ and lets `insecure-skip-tls-verify` win over an authority. What comes out of her
 
 import base64
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
-from agent.adapters.bounded_yaml import refuse_bombs
+from agent.adapters.go_yaml import load_private
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 
@@ -26,7 +23,6 @@ _PEM_FILES = (_AUTHORITY, "client-certificate", "client-key")
 _FILES = (*_PEM_FILES, "tokenFile")
 _NOT_FOR_THE_LIBRARY = {"exec", "tokenFile", *_PEM_FILES, *(f"{name}-data" for name in _PEM_FILES)}
 _INSECURE = "insecure-skip-tls-verify"
-_NAMED = re.compile(r"(alias|tag) .*")  # where PyYAML repeats a word of the file: a token may begin with * or !
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:
 
 def read_kubeconfig(path: Path) -> Kubeconfig:
     """Read the file and the token file it names; a ConfigException says what is wrong with it."""
-    document = parsed(path.read_text("utf-8"))
+    document = load_private(path.read_text("utf-8"))
     if not isinstance(document, dict):
         raise ConfigException("it holds no clusters, users and contexts")
     folder = Path(os.path.abspath(path.parent))  # noqa: PTH100  links in it stay as they are
@@ -125,19 +121,6 @@ def check_verification(cluster: Object) -> None:
         raise ConfigException(f"{_INSECURE} must be true or false")
     if insecure and any(cluster.get(name) for name in (_AUTHORITY, f"{_AUTHORITY}-data")):
         raise ConfigException("specifying a root certificates file with the insecure flag is not allowed")
-
-
-def parsed(text: str) -> Any:
-    """YAML that may hold secrets: a ConfigException says where it is broken, and repeats nothing of what is there."""
-    try:
-        refuse_bombs(text)
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigException(where + _NAMED.sub(r"\1", error.problem or "no YAML")) from None
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:  # a tag that its value does not fit
-        raise ConfigException(f"no YAML: {type(error).__name__}") from None
 
 
 def read_token(path: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.kubeconfig import parsed
+from agent.adapters.go_yaml import load_private
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 from agent.core.names import subdomain_faults
@@ -34,7 +34,7 @@ class ManifestFiles:
     def _manifests(self) -> Iterator[Manifest]:
         for file in self._files():
             try:
-                pod = _as_json(parsed(manifest_text(file)))  # which repeats nothing: a password may be in it
+                pod = _as_json(load_private(manifest_text(file)))  # which repeats nothing: a password may be in it
             except (OSError, ValueError, TypeError, RecursionError, ConfigException) as error:
                 log.error("Could not process manifest file", {"err": error, "path": str(file)})
                 continue

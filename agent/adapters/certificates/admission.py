@@ -11,7 +11,8 @@ import yaml
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kubeconfig import Kubeconfig, parsed, read_kubeconfig
+from agent.adapters.go_yaml import load_private
+from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.csr import is_of_another_node
 from agent.core.model import Object
@@ -106,7 +107,7 @@ def bootstrap_document(cluster: Object, user: Object) -> Object:
 def remove_after_join(bootstrap: Path) -> None:
     """Remove the bootstrap kubeconfig if `join` wrote it; one that a person wrote stays, as a kubelet leaves it."""
     try:
-        document = parsed(bootstrap.read_text("utf-8")) if bootstrap.is_file() else None
+        document = load_private(bootstrap.read_text("utf-8")) if bootstrap.is_file() else None
         if isinstance(document, dict) and _OF_JOIN in (document.get("extensions") or ()):
             bootstrap.unlink()
             log.info("Removed the bootstrap kubeconfig, its token has served", {"path": str(bootstrap)})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.settings.documents import Parsed, parse
+from agent.adapters.go_yaml import Parsed, load_documents
 from agent.adapters.settings.kinds import DecodeError
 from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
 from agent.adapters.settings.structs import Document, decode
@@ -96,7 +96,7 @@ def _read(name: str) -> Loaded:
     if not text:
         raise ConfigError(f'kubelet config file "{path}" was empty')
     try:
-        return _sorted_by_kind(name, parse(text))
+        return _sorted_by_kind(name, load_documents(text))
     except ConfigError as error:
         raise ConfigError(f"failed to decode: {error}") from error
 

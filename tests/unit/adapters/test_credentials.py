@@ -92,7 +92,7 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path, content):
 async def test_a_line_that_is_no_yaml_is_named_and_not_shown(tmp_path):
     path = tmp_path / "kubeconfig"
     path.write_text("users:\n- name: u\n  user:\n    token: abcdef.s3cret: oops\n")
-    message = f"invalid --kubeconfig {path}: line 4, column 25: mapping values are not allowed here"
+    message = f"invalid --kubeconfig {path}: line 4, column 25: mapping values are not allowed in this context"
     with pytest.raises(StartError) as raised:
         await load_credentials(str(path))
     assert str(raised.value) == message

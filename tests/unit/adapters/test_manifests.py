@@ -36,11 +36,19 @@ async def test_keys_are_strings_and_times_are_text_as_in_json(tmp_path):
     assert len(manifest_hash(manifest, "n1")) == 32
 
 
+async def test_numbers_are_those_that_go_sees(tmp_path):
+    spec = "{containers: [{args: [22:22, 0o644, 010, 1_000, 0x1F, 2026-01-01, yes, 1e3]}]}"
+    (tmp_path / "odd.yaml").write_text(f"kind: Pod\nmetadata: {{name: a}}\nspec: {spec}\n---\nkind: Ignored")
+    (manifest,) = await ManifestFiles(str(tmp_path)).read()
+    (container,) = manifest.pod["spec"]["containers"]
+    assert container["args"] == ["22:22", 420, 8, 1000, 31, "2026-01-01", True, 1000]
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("{", "line 1, column 2: expected the node content, but found '<stream end>'"),
-        ("a: s3cret: b", "line 1, column 10: mapping values are not allowed here"),
+        ("{", "line 2, column 1: did not find expected node content"),
+        ("a: s3cret: b", "line 1, column 10: mapping values are not allowed in this context"),
         ("\0", "no YAML: ReaderError"),
         ("kind: Node", "it is not a Pod"),
         ("[]", "it is not a Pod"),
@@ -49,9 +57,8 @@ async def test_keys_are_strings_and_times_are_text_as_in_json(tmp_path):
         ("{kind: Pod, metadata: {name: a, labels: x}, spec: {containers: [{}]}}", "its labels make no sense"),
         ("{kind: Pod, metadata: {name: a, annotations: [x]}, spec: {containers: [{}]}}", "its annotations make no"),
         ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], tolerations: 5}}", "its tolerations make no"),
-        ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: {2026-01-01: y}}}", "keys must be str"),
         ("{kind: Pod, metadata: {name: a}, spec: {containers: [{}], x: .nan}}", "not JSON compliant"),
-        (r'{kind: Pod, metadata: {name: "\ud800"}, spec: {containers: [{}]}}', "surrogates not allowed"),
+        (r'{kind: Pod, metadata: {name: "\ud800"}, spec: {containers: [{}]}}', "invalid Unicode character escape"),
         ("[" * 2000, "exceeded max depth"),
         ("{kind: Pod, metadata: {name: a}, spec: {containers: [&a [*a]]}}", "excessive aliasing"),
         ("{kind: Pod, metadata: {name: ../a}, spec: {containers: [{}]}}", "its name or namespace makes no sense"),

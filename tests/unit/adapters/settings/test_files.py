@@ -191,9 +191,9 @@ def test_relative_paths_are_relative_to_the_file(config, tmp_path):
     ],
 )
 def test_yaml_scalars_are_what_go_makes_of_them(text, value):
-    from agent.adapters.settings.documents import parse  # noqa: PLC0415
+    from agent.adapters.go_yaml import load_documents  # noqa: PLC0415
 
-    (document,) = parse(f"a: {text}\n").documents
+    (document,) = load_documents(f"a: {text}\n").documents
     assert (document["a"], type(document["a"])) == (value, type(value))
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.adapters.settings.documents import parse
+from agent.adapters.go_yaml import load_documents
 from agent.core.errors import ConfigError
 
 
@@ -11,9 +11,12 @@ from agent.core.errors import ConfigError
         ("[" * 100_000, "exceeded max depth"),
         ('{"a":' * 100_000, "exceeded max depth"),
         ("a: " + "9" * 5000, "Exceeds the limit"),
+        ("a: !!bool x", "no boolean"),
+        ("a: !!timestamp x", "yaml: "),
+        ("a: !!int x", "invalid literal"),
     ],
-    ids=["alias bomb", "deep YAML", "deep JSON", "long number"],
+    ids=["alias bomb", "deep YAML", "deep JSON", "long number", "no boolean", "no time", "no number"],
 )
-def test_a_file_that_would_take_all_memory_or_stack_is_a_config_error(text, fault):
+def test_what_would_take_all_memory_or_does_not_fit_its_tag_is_a_config_error(text, fault):
     with pytest.raises(ConfigError, match=fault):
-        parse(text)
+        load_documents(text)

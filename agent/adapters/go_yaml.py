@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
-from agent.adapters.bounded_yaml import refuse_bombs
+from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"
@@ -16,6 +16,10 @@ _INT = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)\Z"
 _FLOAT = re.compile(
     r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
+_NAMED = re.compile(r"(alias|tag) .*")  # where PyYAML repeats a word of the file: a token may begin with * or !
+_MISFITS = (ValueError, AttributeError)  # of a tag that its value does not fit, and of a number with too many digits
+_MOST_NODES = 200_000
+_MOST_DEPTH = 100
 
 
 class Parsed(NamedTuple):
@@ -25,7 +29,7 @@ class Parsed(NamedTuple):
     duplicates: list[str]
 
 
-def parse(text: str) -> Parsed:
+def load_documents(text: str) -> Parsed:
     """All documents of a file; a ConfigError says where it is neither YAML nor JSON."""
     duplicates: list[str] = []
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
@@ -40,8 +44,61 @@ def parse(text: str) -> Parsed:
         return Parsed([d for d in yaml.load_all(text, _loader(duplicates)) if d is not None], duplicates)
     except yaml.YAMLError as error:
         raise ConfigError(f"yaml: {_where(error)}") from error
-    except ValueError as error:  # a number of more digits than any has
+    except _MISFITS as error:
         raise ConfigError(f"yaml: {error}") from error
+
+
+def load_private(text: str) -> Any:
+    """YAML that may hold secrets: a ConfigException says where it is broken, and repeats nothing of what is there."""
+    try:
+        refuse_bombs(text)
+        return next(yaml.load_all(text, _loader([])), None)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigException(where + _NAMED.sub(r"\1", error.problem or "no YAML")) from None
+    except (yaml.YAMLError, *_MISFITS) as error:
+        raise ConfigException(f"no YAML: {type(error).__name__}") from None
+
+
+class Excessive(yaml.MarkedYAMLError):
+    """The text is small, and what it stands for is not."""
+
+
+def refuse_bombs(text: str) -> None:
+    """Raise Excessive for what would be too large or too deep once it is loaded, before anything is built.
+
+    The events of the parser are read one after the other, so neither size nor depth costs anything here.
+    """
+    sizes: dict[str, int] = {}  # what each anchor stands for, its own aliases counted as what they name
+    open_parts: list[tuple[str | None, int]] = []
+    total = 0
+    for event in _events(text):
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_parts.append((event.anchor, total))
+            total += 1
+        elif isinstance(event, yaml.ScalarEvent):
+            total += 1
+            if event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.AliasEvent):
+            is_endless = any(anchor == event.anchor for anchor, _ in open_parts)  # it stands in what it names
+            total += _MOST_NODES if is_endless else sizes.get(str(event.anchor), 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_parts.pop()
+            if anchor:
+                sizes[anchor] = total - before
+        if total > _MOST_NODES:
+            raise Excessive(problem="document contains excessive aliasing, or too much", problem_mark=event.start_mark)
+        if len(open_parts) > _MOST_DEPTH:
+            raise Excessive(problem="exceeded max depth", problem_mark=event.start_mark)
+
+
+def _events(text: str) -> Any:
+    try:
+        yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return  # whoever loads it says what is wrong, in the words of their loader
 
 
 def _last(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
@@ -86,9 +143,15 @@ def _resolve(loader: Any) -> None:
     loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
     loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"<<\Z"), ["<"])
     loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
-    loader.add_constructor(f"{_TAG}bool", lambda loader, node: node.value.lower() in _TRUE)
+    loader.add_constructor(f"{_TAG}bool", lambda loader, node: _boolean(node.value))
     loader.add_constructor(f"{_TAG}int", lambda loader, node: _integer(node.value))
     loader.add_constructor(f"{_TAG}map", lambda loader, node: loader.construct_mapping(node))
+
+
+def _boolean(text: str) -> bool:
+    if not _BOOL.match(text):
+        raise ValueError("no boolean")
+    return text.lower() in _TRUE
 
 
 def _integer(text: str) -> int:
