@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 ARGS ?=
-# Four at once, most of which wait; the tests of a group stay together, in the order that tests/conftest.py gives them.
-PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
+# Three at once, which often wait; the tests of a group stay together, in the order that tests/conftest.py gives them.
+PARALLEL := -n 3 --dist loadgroup --no-loadscope-reorder
 FAST := -n auto -m "not real and not root and not slow" tests/unit tests/contract
 
 unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew

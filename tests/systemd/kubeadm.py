@@ -4,7 +4,6 @@ from tests.cluster.command import run
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.systemd.machine import Machine
-from tests.systemd.vm import VirtualMachine
 
 DROP_INS = "/etc/systemd/system/kubelet.service.d"
 SHIPPED = "/opt/fake-kubelet/share/fake-kubelet/systemd"
@@ -31,7 +30,7 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 """
 
 
-def kubeadm_join(machine: Machine | VirtualMachine, control_plane: ControlPlane, *, node_name: str) -> None:
+def kubeadm_join(machine: Machine, control_plane: ControlPlane, *, node_name: str) -> None:
     """Have a machine, on which kubeadm is, join as kubeadm's documentation says, with our drop-in beside its own."""
     kubeadm = str(control_plane.bin / "kubeadm")
     access = ("--config", str(control_plane.directory / "kubeadm.yaml"))
@@ -55,7 +54,7 @@ def kubeadm_join(machine: Machine | VirtualMachine, control_plane: ControlPlane,
     )
 
 
-def leave(machine: Machine | VirtualMachine) -> None:
+def leave(machine: Machine) -> None:
     """Have the machine as it was before."""
     machine.run("systemctl", "disable", "--now", "--quiet", "kubelet")
     own = ("/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d", DROP_INS)

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.lacking import lacking
-from tests.cluster.node_view import NodeView
 from tests.cluster.waiting import eventually
-from tests.systemd.kubeadm import kubeadm_join, leave
 from tests.systemd.member import UNIT, Member
 from tests.systemd.vm import VirtualMachine
 
@@ -37,8 +35,7 @@ def shared_vm(layers, control_plane, tmp_path_factory):
     if shutil.which("qemu-system-x86_64") is None:
         lacking("qemu is not installed; see .ci/packages")
     place = tmp_path_factory.mktemp("vm")
-    port, kubeadm = control_plane.layout.apiserver, control_plane.bin / "kubeadm"
-    with VirtualMachine("systemd-vm", layers, place, api_port=port, commands=[kubeadm]) as machine:
+    with VirtualMachine("systemd-vm", layers, place, api_port=control_plane.layout.apiserver) as machine:
         machine.boot()
         settings = (ROOT / "config" / "service.yaml").read_text() + EVICTION
         machine.run("mkdir", "/etc/fake-kubelet")
@@ -136,16 +133,3 @@ def test_it_says_that_it_goes_and_comes_back_as_the_same_node(vm, figure):
     boot_id = vm.machine.run("cat", "/proc/sys/kernel/random/boot_id").strip()
     eventually(lambda: any(boot_id in message for message in vm.event_messages("Rebooted")))
     assert "Traceback" not in vm.machine.run("journalctl", "--no-pager", f"--unit={UNIT}")
-
-
-def test_after_kubeadm_join_it_is_a_node_in_kubelets_place(vm, control_plane):
-    node = NodeView(control_plane, f"{vm.name}-kubeadm")
-    vm.systemctl("stop")
-    try:
-        kubeadm_join(vm.machine, control_plane, node_name=node.name)
-        node.wait_until_ready()
-        assert "fake-kubelet" in vm.machine.run("systemctl", "show", "--property=ExecStart", "kubelet")
-    finally:
-        leave(vm.machine)
-        node.delete_node()
-        vm.systemctl("start")

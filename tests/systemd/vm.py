@@ -88,11 +88,8 @@ path.write_text(sys.argv[2])
 class VirtualMachine:
     """Boots from a disk that was made of layers; what it writes is there again at the next boot."""
 
-    def __init__(
-        self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int, commands: Sequence[Path] = ()
-    ) -> None:
+    def __init__(self, name: str, layers: Sequence[Path], directory: Path, *, api_port: int) -> None:
         self.name = f"{name}-{secrets.token_hex(3)}"
-        self._commands = commands  # what is to be in /usr/local/bin
         self._layers, self._directory, self._api_port = layers, directory, api_port
         self._disk = directory / "disk.img"
         self._qemu: Process | None = None
@@ -110,8 +107,6 @@ class VirtualMachine:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
             (root / "var/log/journal").mkdir(exist_ok=True)
-            for command in self._commands:
-                shutil.copy(command, root / "usr/local/bin")
             run(["chroot", str(root), "systemctl", "--quiet", "enable", *_UNITS])
             run(["chroot", str(root), "systemctl", "--quiet", "mask", *_MASKED])
             shutil.copy(next((root / "boot").glob("vmlinuz-*")), self._directory / "vmlinuz")
