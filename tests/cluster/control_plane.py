@@ -12,7 +12,7 @@ import yaml
 
 from agent.core.x509 import read_certificates
 from tests.cluster import build
-from tests.cluster.api import Api, Identity, unchecked_tls
+from tests.cluster.api import NAMESPACES, Api, Identity, unchecked_tls
 from tests.cluster.command import run
 from tests.cluster.components import AUDIT_POLICY, Layout, command_lines
 from tests.cluster.kubeadm import Kubeadm
@@ -135,6 +135,8 @@ class ControlPlane:
             self._kubeadm.bootstrap()
             for name in ("kube-controller-manager", "kube-scheduler"):
                 self._wait_until_healthy(name)
+            # Healthy is not complete: it ends if the API server goes away while its controllers are being made.
+            eventually(lambda: self.api.get(f"{NAMESPACES}/default/serviceaccounts/default"))
         except BaseException:
             self.stop()
             raise
@@ -202,7 +204,7 @@ class ControlPlane:
         words = ("create", "clusterrolebinding", group, "--clusterrole=cluster-admin", f"--group={group}")
         self.kubectl("--kubeconfig", str(self._kubeadm.kubeconfig("super-admin")), *words)
 
-    def _wait_until_healthy(self, name: str, within: float = 60.0) -> None:
+    def _wait_until_healthy(self, name: str, within: float = 120.0) -> None:
         component = self._components[name]
         try:
             eventually(lambda: not component.running or self._is_healthy(name), within=within, every=0.05)

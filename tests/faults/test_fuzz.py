@@ -74,7 +74,6 @@ async def members(proxy, plane, node_name, tmp_path):
 
 def create_pods(member):
     """Pods that end and begin again all the time; done when all have begun."""
-    eventually(lambda: member.api.get("/api/v1/namespaces/default/serviceaccounts/default"))
     for number in range(_PODS):
         spec = {"nodeName": member.name, "containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Always"}
         metadata = {"name": f"{member.name}-{number}", "annotations": {"fake-kubelet.dev/run-for": "1s"}}
