@@ -23,6 +23,7 @@ MUTANTS = (*node.MUTANTS, *serving.MUTANTS, *pods.MUTANTS)
 FAST = ("-m", "not real and not root and not slow", "tests/unit", "tests/contract")  # as `make test-fast`
 QUIET = ("-q", "--no-header", "--tb=no", "-rfE", "--timeout=120", "-p", "no:cacheprovider")
 REPEATABLE = ("-p", "no:randomly", "--hypothesis-seed=0")
+_PATIENCE_SECONDS = 300.0  # some mutants go round in circles, and hypothesis repeats what pytest-timeout has ended
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -45,7 +46,10 @@ class Copy:
 
     def failure(self, *words: str) -> str | None:
         """The first test that fails; None where all pass."""
-        ended = self._python("-m", "pytest", "-x", *QUIET, *words)
+        try:
+            ended = self._python("-m", "pytest", "-x", *QUIET, *words)
+        except subprocess.TimeoutExpired:
+            return f"(they do not end within {_PATIENCE_SECONDS:.0f} s)"
         found = _FAILED.search(ended.stdout)
         if ended.returncode and not found:
             raise Broken(f"pytest {' '.join(words)}:\n{ended.stdout}{ended.stderr}")
@@ -85,7 +89,15 @@ class Copy:
     def _python(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PYTHONPATH": str(self._root)}
         argv = [sys.executable, *words]
-        return subprocess.run(argv, cwd=self._root, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            argv,
+            cwd=self._root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_SECONDS,
+        )
 
 
 def main(names: Sequence[str]) -> int:
