@@ -7,6 +7,8 @@ The paths are regular expressions for whole field paths, as in those lists.
 
 from typing import NamedTuple
 
+import psutil
+
 
 class Race(NamedTuple):
     """What a comparison leaves out."""
@@ -43,6 +45,10 @@ SAME_EITHER_WAY = {"Pulled": "says how long it took, or that the image was there
 
 # The cores in use (usageNanoCores) are those between its last two samples, and two timers take samples: cAdvisor's
 # housekeeping and the eviction manager. One may follow the other at once, so that nobody outside sees all of them.
+
+# The birthday of the root cgroup is not before the boot, in whole minutes: now less the whole seconds since the boot,
+# so that a boot in the last second of a minute is in that minute or the next, by the moment at which it starts.
+BOOT_MINUTE_SECONDS = 60 if psutil.boot_time() % 60 >= 59 else 0
 
 # --- kept from happening --------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def origins(files: HostFiles) -> dict[str, object]:
     booted_at = datetime.fromtimestamp(files.numbers("proc/stat", "btime")["btime"], UTC)
     return {
         "booted_at": booted_at,
-        "root_since": max(booted_at, _made_at(files) or booted_at),
+        "root_since": max(booted_at.replace(second=0), _made_at(files) or booted_at),  # like cAdvisor, a whole minute
         "physical_cores": _distinct(files, "core id", "core_id"),
         "sockets": _distinct(files, "physical id", "physical_package_id"),
     }

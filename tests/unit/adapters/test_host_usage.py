@@ -137,6 +137,13 @@ async def test_our_own_cgroup_can_be_told_as_the_machine(tmp_path):
     assert (usage.root.cpu.total_ns, usage.root.memory.working_set_bytes) == (5000, 600)
 
 
+async def test_a_root_cgroup_from_before_the_boot_began_in_its_minute(tmp_path):
+    write(tmp_path, TREE | V2)
+    os.utime(tmp_path / "sys/fs/cgroup", (0, 0))  # the clock has been set since
+    usage = await host_at(tmp_path).usage(Detail.COUNTERS)
+    assert (usage.booted_at.timestamp(), usage.root.since.timestamp()) == (1700000000, 1700000000 // 60 * 60)
+
+
 @pytest.mark.parametrize("tree", [V2 | {"proc/self/cgroup": "0::/\n"}, V1], ids=["the root", "cgroup v1"])
 async def test_no_cgroup_of_our_own(tmp_path, tree):
     assert (await usage_of(tmp_path, TREE, tree, detail=Detail.COUNTERS)).own is None
