@@ -26,12 +26,12 @@ from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
 from agent.enrolment import Ending, Enrolment, enrol
-from agent.loops.isolation import Isolation
 from agent.loops.notify import NotifyLoop
 from agent.loops.pulse import Pulse
 from agent.loops.shutdown import ShutdownLoop
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
+from agent.machinery.isolation import Isolation
 from agent.node import Loop, Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.serving import Doorkeeper, Doors

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.controllers.lease import LeaseController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
@@ -16,8 +17,6 @@ from agent.loops.csinode import CSINodeLoop
 from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
-from agent.loops.isolation import Isolation, Pauses
-from agent.loops.lease import LeaseLoop
 from agent.loops.membership import Membership
 from agent.loops.notify import Vitals
 from agent.loops.observe import Observer
@@ -36,6 +35,9 @@ from agent.loops.staticpods import StaticPodLoop
 from agent.loops.status import StatusLoop
 from agent.loops.watch import WatchLoop
 from agent.loops.weather import Weather
+from agent.machinery.isolation import Isolation, Pauses
+from agent.machinery.runner import Controller, Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, ManifestSource, NodeApi, PodApi, Rand, WatchApi
 
 _LEASE_FIRST_SECONDS, _LEASE_MOST_SECONDS = 0.2, 7.0
@@ -89,6 +91,7 @@ class Node:
     ) -> None:
         self._config, self._host, self._lanes, self._clock, self._rand = config, host, lanes, clock, rand
         self._weather = weather or Weather(clock, rand)
+        self._lease_queue: WorkQueue[Controller] = WorkQueue(clock)
         self.pulse = pulse or Pulse(config, clock)
         self._startup = startup or Startup(clock)
         self._readiness = Readiness()
@@ -124,7 +127,8 @@ class Node:
         ]
         self._pods: PodLoop | None = None
         pulse, isolated = self.pulse, self._unexpected.isolated
-        lease = isolated("lease", self._lease().run, pulse.lease, self._lease_pauses())
+        lease = Runner("lease", self._lease_queue)
+        self._add_lease()
         self.loops: Sequence[Loop] = (
             lease,
             isolated("csinode", self._csinode().run, pulse.csinode),
@@ -265,17 +269,21 @@ class Node:
             isolation=self._unexpected.isolation("staticpods"),
         )
 
-    def _lease(self) -> LeaseLoop:
-        return LeaseLoop(
+    def _add_lease(self) -> None:
+        lease = LeaseController(
             config=self._config,
             leases=self._lanes.leases,
             nodes=self._lanes.lease_nodes,
             membership=self._membership,
             weather=self._weather,
             clock=self._clock,
+            isolation=self._unexpected.isolation("lease", self.pulse.lease, pauses=self._lease_pauses()),
+            queue=self._lease_queue,
             beat=self.pulse.lease,
             rand=self._rand,
         )
+        self._membership.subscribe(lease.on_node_changed)
+        self._lease_queue.add(lease)
 
     def _csinode(self) -> Loop:
         return CSINodeLoop(

@@ -5,11 +5,11 @@ from contextlib import suppress
 
 from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
-from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.readiness import Readiness
 from agent.loops.retry import registering
 from agent.loops.weather import Weather
+from agent.machinery.health import UNHEARD, Beat
 from agent.ports import ApiError, CSINodeApi, NotFound
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from agent.core.model import Object
 from agent.core.schedule import Pace
 from agent.core.tally import Counter
 from agent.klog import V2
-from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.retry import delivering_event
 from agent.loops.weather import Weather
+from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import ApiError, Clock, EventApi, NotFound
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,12 @@ class Membership:
         self._name = node_name
         self._on_deleted = registration.on_node_deleted
         self._adopts = not registration.register_node  # whether a Node that others made is ours without further ado
-        self._wake = wake
+        self._listeners = [wake]
         self._news = asyncio.Event()
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call this after every change."""
+        self._listeners.append(listener)
 
     @property
     def news(self) -> asyncio.Event:
@@ -77,4 +81,5 @@ class Membership:
     def _announce(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-        self._wake()
+        for listener in self._listeners:
+            listener()

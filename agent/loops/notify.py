@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agent.core.conditions import find_condition
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
-from agent.loops.isolation import Isolation, UnexpectedErrors
+from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import Clock, ServiceManager
 
 log = logging.getLogger(__name__)

@@ -27,14 +27,14 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
 from agent.core.pods.status import Setting
 from agent.klog import V2
-from agent.loops.agenda import Agenda
-from agent.loops.beat import UNHEARD, Beat
-from agent.loops.isolation import Attempt, UnexpectedErrors
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import HeldPod, PodShelf, uid_of
 from agent.loops.readiness import Readiness
 from agent.loops.staticpods import StaticPodLoop
+from agent.machinery.health import UNHEARD, Beat
+from agent.machinery.isolation import Attempt, UnexpectedErrors
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import ApiError, Clock, NodeApi, NotFound, PodApi, Recorder
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class PodLoop:
         self._clock = clock
         self._static = static
         self.shelf = shelf or PodShelf()
-        self._agenda = Agenda(clock)
+        self._queue: WorkQueue[str] = WorkQueue(clock)
         self._unkept: dict[str, Object] = {}  # pods that the shelf could not take, by UID
         unexpected = unexpected or UnexpectedErrors(config.node_name, clock)
         self._isolation = unexpected.isolation("pods", beat, size=lambda: self.shelf.size + len(self._unkept))
@@ -98,7 +98,7 @@ class PodLoop:
         else:
             self._unkept.pop(uid, None)
         if is_news:  # one that fails all the time is not tried at once with each of its changes
-            self._agenda.call(uid, in_seconds=min(self._isolation.pause_seconds(uid), _AGAIN_SECONDS))
+            self._queue.add_after(uid, min(self._isolation.pause_seconds(uid), _AGAIN_SECONDS))
 
     def remove(self, pod: Object) -> None:
         """A pod is gone; whoever removed it may not have waited for us."""
@@ -110,7 +110,7 @@ class PodLoop:
         """Have a pod end, for a reason that is not its own; the first one counts."""
         if known := self.shelf.get(uid_of(pod)):
             known.order = known.order or order
-            self._agenda.call(uid_of(pod))
+            self._queue.add(uid_of(pod))
 
     async def run(self) -> None:
         """Tend forever, several pods at a time."""
@@ -120,13 +120,13 @@ class PodLoop:
 
     async def _work(self) -> None:
         while True:
-            uid = await self._agenda.take()
+            uid = await self._queue.get()
             try:
                 with self._isolation.attempt(uid, pod=self._name(uid), podUID=uid) as attempt:
                     await self.sync(uid)
                 self._retry(uid, attempt)
             finally:
-                self._agenda.done(uid)
+                self._queue.done(uid)
 
     def _name(self, uid: str) -> str:
         known, unkept = self.shelf.get(uid), self._unkept.get(uid)
@@ -137,7 +137,7 @@ class PodLoop:
         if attempt.retry_seconds is None:
             return
         if self.shelf.get(uid) or uid in self._unkept:
-            self._agenda.call(uid, in_seconds=attempt.retry_seconds)
+            self._queue.add_after(uid, attempt.retry_seconds)
         else:
             self._isolation.forget(uid)
 
@@ -159,16 +159,16 @@ class PodLoop:
             self.remove(known.pod)  # the watch will say so, too
         except ApiError as error:
             log.error("Failed to update status for pod", {"err": error, "pod": _name(known.pod)})
-            self._agenda.call(uid, in_seconds=_AGAIN_SECONDS)
+            self._queue.add_after(uid, _AGAIN_SECONDS)
 
     async def _show(self, uid: str, known: HeldPod) -> None:
         """A mirror pod is tended while it shows a static pod as it is now; otherwise it goes at once."""
         is_wanted = self._static.wants(known.pod) if self._static else False
         if is_wanted is None:
-            self._agenda.call(uid, in_seconds=_NO_NODE_SECONDS)
+            self._queue.add_after(uid, _NO_NODE_SECONDS)
         elif is_wanted and not is_doomed(known.pod):
             await self._tend(uid, known)
-            self._agenda.call(uid, in_seconds=self._config.pods.manifest_check_seconds)  # the file may change
+            self._queue.add_after(uid, self._config.pods.manifest_check_seconds)  # the file may change
         else:
             await self._remove(known, known.pod)
 
@@ -178,7 +178,7 @@ class PodLoop:
         while True:
             node, pod = self._own.node, known.pod
             if node is None:
-                self._agenda.call(uid, in_seconds=_NO_NODE_SECONDS)
+                self._queue.add_after(uid, _NO_NODE_SECONDS)
                 return
             status, next_at = self._turn(known, pod, node)
             if status.get("reason") == NODE_AFFINITY and not is_begun(pod):
@@ -190,7 +190,7 @@ class PodLoop:
                 return
             sent = patch
         if next_at is not None:
-            self._agenda.call(uid, in_seconds=max(0.0, (next_at - self._clock.now()).total_seconds()))
+            self._queue.add_after(uid, max(0.0, (next_at - self._clock.now()).total_seconds()))
         if is_doomed(pod) and is_terminal(pod):
             await self._remove(known, pod)
 
@@ -240,7 +240,7 @@ class PodLoop:
             order=known.order,
         )
         first = turn(pod, setting)
-        if is_begun(pod) or first.next_at is None or self._agenda.waiting < _AT_ONCE:
+        if is_begun(pod) or first.next_at is None or self._queue.depth < _AT_ONCE:
             return first
         # As kubelet: while others wait, a status that is overtaken already is not sent.
         return self._turn(known, {**pod, "status": first.status}, node)
@@ -275,14 +275,14 @@ class PodLoop:
         ranges = pod_ranges(node)
         waited = now - moment(pod["status"]["startTime"])
         if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
-            self._agenda.call(uid_of(pod), in_seconds=_NO_NODE_SECONDS)
+            self._queue.add_after(uid_of(pod), _NO_NODE_SECONDS)
             return None
         try:
             return self.shelf.addresses.addresses(uid_of(pod), ranges)
         except Exhausted as error:
             told = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
             self._tell(pod, PodEvent("FailedCreatePodSandBox", told, "Warning"))
-            self._agenda.call(uid_of(pod), in_seconds=_AGAIN_SECONDS)
+            self._queue.add_after(uid_of(pod), _AGAIN_SECONDS)
             return None
 
     def _tell(self, pod: Object, *events: PodEvent) -> None:
@@ -292,7 +292,7 @@ class PodLoop:
     def _forget(self, uid: str) -> None:
         known = self.shelf.get(uid)
         self.shelf.forget(uid)
-        self._agenda.forget(uid)
+        self._queue.discard(uid)
         self._unkept.pop(uid, None)
         if known:
             with self._isolation.attempt(uid, podUID=uid):

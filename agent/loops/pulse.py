@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agent.core.config import Config
 from agent.core.tally import Counter, Family, Gauge, Histogram
-from agent.loops.beat import Failure, FailureBeat, LeaseBeat, LoopBeat
-from agent.loops.isolation import LOOP_MOST_SECONDS, UnexpectedErrors
+from agent.machinery.health import Failure, FailureBeat, LeaseBeat, LoopBeat
+from agent.machinery.isolation import LOOP_MOST_SECONDS, UnexpectedErrors
 from agent.ports import Clock
 
 _ROUNDS = 3.0  # how many rounds a loop may miss

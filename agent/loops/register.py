@@ -5,13 +5,13 @@ import logging
 from agent.core.events import status_events
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
-from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.retry import registering
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
+from agent.machinery.health import UNHEARD, Beat
 from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)

@@ -22,11 +22,6 @@ def registering(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     return _without_end(weather, wait_exponential(multiplier=0.1, max=7), on_failure)
 
 
-def ensuring_lease(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
-    """Kubelet's patience for its lease: 0.2 s, doubling up to 7 s, without end."""
-    return _without_end(weather, wait_exponential(multiplier=0.2, max=7), on_failure)
-
-
 def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """A watch is the scout: it tries often while an outage is young, ever less often later, without end.
 

@@ -1,9 +1,9 @@
 """Look at the host often, so that pressure is told when it happens."""
 
 from agent.core.config import Eviction
-from agent.loops.beat import UNHEARD, Beat
 from agent.loops.observe import Observer
 from agent.loops.readiness import Readiness
+from agent.machinery.health import UNHEARD, Beat
 from agent.ports import Clock
 
 

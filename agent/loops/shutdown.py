@@ -11,9 +11,9 @@ from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
 from agent.core.tally import Gauge
 from agent.klog import V1
 from agent.loops.events import EventLoop
-from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
+from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind
 
 log = logging.getLogger(__name__)

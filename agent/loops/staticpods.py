@@ -5,9 +5,9 @@ import logging
 
 from agent.core.model import Object
 from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
-from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import PodShelf
+from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
 from agent.core.tally import Counter
-from agent.loops.beat import UNHEARD, Beat
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
@@ -22,6 +21,7 @@ from agent.loops.register import Registrar
 from agent.loops.retry import five_tries
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
+from agent.machinery.health import UNHEARD, Beat
 from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from agent.core.model import Object
 from agent.core.tally import Counter
-from agent.loops.beat import UNHEARD, Beat
-from agent.loops.isolation import Isolation, UnexpectedErrors
 from agent.loops.retry import following, watching
 from agent.loops.weather import Weather
+from agent.machinery.health import UNHEARD, Beat
+from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import ApiError, Change, Clock, Expired, Unavailable, WatchApi
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from agent.core.schedule import jittered
 from agent.ports import Clock, Rand
@@ -14,6 +15,7 @@ class Weather:
         self._clock = clock
         self._rand = rand
         self._better = asyncio.Event()
+        self._waiting: list[Callable[[], None]] = []
 
     def spread(self, seconds: float, factor: float) -> float:
         """A pause, longer by chance (shorter by a factor below 0): who failed together should not return together."""
@@ -27,7 +29,14 @@ class Weather:
         """Pause for so long, whatever happens."""
         await self._clock.sleep(seconds)
 
+    def on_recovered(self, wake: Callable[[], None]) -> None:
+        """Call this once, when somebody gets through."""
+        self._waiting.append(wake)
+
     def improved(self) -> None:
         """A request got through after others had failed: whoever waits may try now."""
         self._better.set()
         self._better = asyncio.Event()
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()

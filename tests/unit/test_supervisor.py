@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.loops.beat import UNHEARD
-from agent.loops.isolation import UnexpectedErrors
+from agent.machinery.health import UNHEARD
+from agent.machinery.isolation import UnexpectedErrors
 from agent.supervisor import reload_on_signal, supervise
 from tests.fakes import FakeClock, settle
 

@@ -2,9 +2,11 @@ import logging
 
 import pytest
 
+from agent.controllers.lease import LeaseController
 from agent.core.config import Config
-from agent.loops.lease import LeaseLoop
-from agent.loops.weather import Weather
+from agent.machinery.isolation import UnexpectedErrors
+from agent.machinery.runner import Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import Conflict, Forbidden, Unavailable
 from tests.fakes import running
 
@@ -15,16 +17,22 @@ NODE = {"metadata": {"name": "n1"}}
 
 @pytest.fixture
 def make(leases, nodes, membership, weather, clock):
-    def build(rand=lambda: 0.0, weather=weather):
-        return LeaseLoop(
+    def build(rand=lambda: 0.0):
+        queue = WorkQueue(clock)
+        lease = LeaseController(
             config=Config(node_name="n1"),
             leases=leases,
             nodes=nodes,
             membership=membership,
             weather=weather,
             clock=clock,
+            isolation=UnexpectedErrors("n1", clock).isolation("lease"),
+            queue=queue,
             rand=rand,
         )
+        membership.subscribe(lease.on_node_changed)
+        queue.add(lease)
+        return Runner("lease", queue)
 
     return build
 
@@ -112,7 +120,7 @@ async def test_a_server_that_is_away_is_asked_with_kubelets_patience(clock, leas
 
 async def test_chance_makes_no_retry_later_than_a_kubelets(clock, leases, node, make):
     leases.fail = lambda _: Unavailable("connection refused")
-    async with running(make(weather=Weather(clock, rand=lambda: 1.0))):
+    async with running(make(rand=lambda: 1.0)):
         await clock.advance(13)
     assert leases.times("get") == pytest.approx([0.96 * at for at in (0, 0.2, 0.6, 1.4, 3.0, 6.2, 12.6)])
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent.core.errors import ConfigError
 from agent.core.goduration import format_seconds
 from agent.core.tally import Counter
-from agent.loops.beat import UNHEARD, Beat
+from agent.machinery.health import UNHEARD, Beat
 from agent.ports import Clock, NodeDeleted, StartError
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from agent.core.config import Config, Pods
 from agent.core.errors import ConfigError
 from agent.core.events import STARTING
 from agent.core.pods.static import Manifest
-from agent.loops.beat import LoopBeat
-from agent.loops.isolation import Pauses, UnexpectedErrors
 from agent.loops.ownnode import is_newer
+from agent.machinery.health import LoopBeat
+from agent.machinery.isolation import Pauses, UnexpectedErrors
 from agent.node import Lanes, Node, PodLanes
 from agent.ports import NodeDeleted, StartError
 from tests.fakes import FakeObjects, merged, running, settle

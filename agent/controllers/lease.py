@@ -1,0 +1,204 @@
+"""Renew the node's Lease."""
+
+import logging
+import random
+from contextlib import suppress
+
+from agent.core.config import Config
+from agent.core.csinode import is_owned_by
+from agent.core.goduration import format_seconds
+from agent.core.lease import new_lease, owned, renewed
+from agent.core.model import Object
+from agent.core.schedule import jittered
+from agent.loops.membership import Membership
+from agent.loops.weather import Weather
+from agent.machinery.backoff import Backoff
+from agent.machinery.health import UNHEARD, Beat
+from agent.machinery.isolation import Isolation
+from agent.machinery.runner import Controller
+from agent.machinery.workqueue import WorkQueue
+from agent.ports import ApiError, Clock, Conflict, LeaseApi, NodeApi, NotFound, Rand
+
+log = logging.getLogger(__name__)
+
+# kubelet v1.36: component-helpers/apimachinery/lease
+_JITTER = 0.04
+_UPDATES = 5
+_BACKOFF_SECONDS = 0.2, 7.0
+_BACKOFF_JITTER = -0.04  # a kubelet's backoff has none: by so much earlier, then, and never later
+
+
+class LeaseController:
+    """Renews the node's Lease, by which the control plane knows that the node is alive."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        leases: LeaseApi,
+        nodes: NodeApi,
+        membership: Membership,
+        weather: Weather,
+        clock: Clock,
+        isolation: Isolation,
+        queue: WorkQueue[Controller],
+        beat: Beat = UNHEARD,
+        rand: Rand = random.random,
+    ) -> None:
+        self.isolation = isolation
+        self._name = config.node_name
+        self._duration_seconds = config.heartbeat.lease_duration_seconds
+        self._period_seconds = config.heartbeat.lease_renew_seconds
+        self._leases = leases
+        self._nodes = nodes
+        self._membership = membership
+        self._weather = weather
+        self._queue = queue
+        self._clock = clock
+        self._beat = beat
+        self._rand = rand
+        self._backoff = Backoff(*_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._latest: Object | None = None
+        self._served_uid: str | None = None  # the Node at the time of the last try
+        self._fails = False
+        self._began_seconds = 0.0
+
+    async def sync(self) -> float:
+        """Renew once. Returns the seconds until the next call; a failure is logged and retried with backoff."""
+        self._served_uid = self._membership.uid
+        self._began_seconds = self._clock.monotonic()
+        latest, self._latest = self._latest, None  # an error that nobody expects forgets it: it may be the cause
+        if self._membership.is_gone:
+            self._beat.settled()  # a lease of nobody would only be collected
+            return self._period()
+        delay_seconds = await self._renew_latest(latest) if latest else None
+        return await self._ensure_and_renew() if delay_seconds is None else delay_seconds
+
+    async def _renew_latest(self, latest: Object) -> float | None:
+        """Renew what was written last, without reading it; None where it has to be read again."""
+        if self._is_of_another_node(latest):  # collected with its Node, or about to be
+            with suppress(ApiError):  # it is still there, or there is a failure, which the next step logs
+                return self._renewed(await self._leases.create(self._new(str(self._membership.uid))))
+            return None
+        try:
+            return self._renewed(await self._renew(latest))
+        except ApiError as error:
+            if error.retry_after_seconds:
+                return self._retry(error)
+            log.info("failed to update lease using latest lease, fallback to ensure lease", {"err": error})
+            return None
+
+    async def _ensure_and_renew(self) -> float:
+        try:
+            ensured, is_new = await self._ensure()
+        except ApiError as error:
+            delay_seconds = self._retry(error)
+            interval = format_seconds(self._backoff.interval_seconds)
+            log.error("Failed to ensure lease exists, will retry", {"err": error, "interval": interval})
+            return delay_seconds
+        self._backoff.reset()
+        if ensured is None:
+            self._beat.settled()  # there is no Node to be alive
+            return self._period()
+        self._latest = ensured
+        try:
+            return self._renewed(ensured if is_new else await self._renew(ensured))
+        except ApiError as error:
+            if error.retry_after_seconds:
+                return self._retry(error)
+            log.error("Will retry updating lease", {"err": error, "interval": format_seconds(self._period_seconds)})
+            return self._period()
+
+    def on_node_changed(self) -> None:
+        """Renew at once for a Node that has no lease yet.
+
+        Better than kubelet, whose first lease comes 10 s late: a lease needs its Node, and no more than that.
+        """
+        if self._membership.uid in {None, self._served_uid} or self._backoff.is_asked_for:
+            return
+        if self._latest is None or self._is_of_another_node(self._latest):
+            self._queue.add(self)
+
+    async def _renew(self, lease: Object) -> Object:
+        """Write without reading first, up to five times unless the API server asks for a pause.
+
+        After a conflict the next try begins with a fresh copy.
+        """
+        base: Object | None = lease
+        for updates_left in reversed(range(_UPDATES)):
+            try:
+                base = base or (await self._ensure())[0]
+                if base is None:
+                    raise NotFound(f'node "{self._name}" not found')
+                return await self._leases.replace(await self._next(base))
+            except ApiError as error:
+                base = None if isinstance(error, Conflict) else base
+                self._failed(error)
+                log.error("Failed to update lease", {"err": error})
+                if not updates_left or error.retry_after_seconds:
+                    raise
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _next(self, lease: Object) -> Object:
+        if not lease["metadata"].get("ownerReferences") or self._is_of_another_node(lease):
+            lease = owned(lease, self._name, self._membership.uid or await self._node_uid())
+        return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
+
+    def _is_of_another_node(self, lease: Object) -> bool:
+        uid = self._membership.uid
+        return uid is not None and not is_owned_by(lease, uid)
+
+    async def _ensure(self) -> tuple[Object | None, bool]:
+        """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""
+        try:
+            return await self._leases.get(self._name), False
+        except NotFound:
+            return await self._create()
+
+    async def _create(self) -> tuple[Object | None, bool]:
+        try:
+            uid = await self._node_uid()
+        except NotFound as error:
+            if self._membership.is_gone or not self._membership.wants_registration:
+                log.error(
+                    "Failed to get node when trying to set owner ref to the node lease",
+                    {"err": error, "node": self._name},
+                )
+            return None, False
+        return await self._leases.create(self._new(uid)), True
+
+    def _new(self, uid: str) -> Object:
+        return new_lease(self._name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now())
+
+    async def _node_uid(self) -> str:
+        """The UID of the Node as it is at this moment, which may be news."""
+        try:
+            uid: str = (await self._nodes.get(self._name))["metadata"]["uid"]
+        except NotFound:
+            self._membership.lost()
+            raise
+        self._membership.seen(uid)
+        return uid
+
+    def _period(self) -> float:
+        return jittered(self._period_seconds, _JITTER, self._rand())
+
+    def _renewed(self, lease: Object) -> float:
+        self._latest = lease
+        self._backoff.reset()
+        self._beat.ok(self._clock.monotonic() - self._began_seconds)
+        if self._fails:
+            self._fails = False
+            self._weather.improved()
+        return self._period()
+
+    def _retry(self, error: ApiError) -> float:
+        self._failed(error)
+        delay_seconds = self._backoff.next(error)
+        if not self._backoff.is_asked_for:
+            self._weather.on_recovered(lambda: self._queue.add(self))
+        return delay_seconds
+
+    def _failed(self, error: ApiError) -> None:
+        self._fails = True
+        self._beat.failed(error)
