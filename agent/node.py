@@ -5,7 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.controllers.csinode import CSINodeController
 from agent.controllers.lease import LeaseController
+from agent.controllers.registration import Registration
+from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
@@ -13,7 +16,6 @@ from agent.core.pods.stats import PodInfo
 from agent.core.portrait import Portrait
 from agent.core.schedule import Pace
 from agent.core.tally import Family, Tally
-from agent.loops.csinode import CSINodeLoop
 from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
@@ -27,19 +29,19 @@ from agent.loops.podshutdown import end_in_groups
 from agent.loops.portrait import portrait
 from agent.loops.pulse import Pulse
 from agent.loops.readiness import Readiness
-from agent.loops.register import Registrar
 from agent.loops.sensors import SensorLoop
 from agent.loops.shutdown import Departure
 from agent.loops.startup import Startup
 from agent.loops.staticpods import StaticPodLoop
-from agent.loops.status import StatusLoop
 from agent.loops.watch import WatchLoop
 from agent.loops.weather import Weather
-from agent.machinery.isolation import Isolation, Pauses
+from agent.machinery.health import Beat
+from agent.machinery.isolation import LOOP_MOST_SECONDS, Isolation, Pauses
 from agent.machinery.runner import Controller, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, ManifestSource, NodeApi, PodApi, Rand, WatchApi
 
+_WORKERS = 4  # a request that hangs holds up one of them
 _LEASE_FIRST_SECONDS, _LEASE_MOST_SECONDS = 0.2, 7.0
 
 
@@ -92,10 +94,11 @@ class Node:
         self._config, self._host, self._lanes, self._clock, self._rand = config, host, lanes, clock, rand
         self._weather = weather or Weather(clock, rand)
         self._lease_queue: WorkQueue[Controller] = WorkQueue(clock)
+        self._queue: WorkQueue[Controller] = WorkQueue(clock)
         self.pulse = pulse or Pulse(config, clock)
         self._startup = startup or Startup(clock)
         self._readiness = Readiness()
-        wake = self._readiness.changed.set
+        wake = self._readiness.changed
         self._membership = Membership(node_name=config.node_name, registration=config.registration, wake=wake)
         self._own = OwnNode(membership=self._membership, wake=wake)
         self._observer = Observer(config=config, host=host, readiness=self._readiness, clock=clock)
@@ -128,11 +131,11 @@ class Node:
         self._pods: PodLoop | None = None
         pulse, isolated = self.pulse, self._unexpected.isolated
         lease = Runner("lease", self._lease_queue)
-        self._add_lease()
+        for controller in (self._lease(), self._csinode(), status):
+            controller.start()
         self.loops: Sequence[Loop] = (
             lease,
-            isolated("csinode", self._csinode().run, pulse.csinode),
-            isolated("status", status.run, pulse.status),
+            Runner("node", self._queue, workers=_WORKERS),
             isolated("sensors", self._sensors().run, pulse.sensors),
             isolated("watch", watch.run, pulse.watch),
             *(self._tending(lanes.pods) if lanes.pods else ()),
@@ -194,6 +197,9 @@ class Node:
 
     def _isolation(self, loop: str) -> Isolation:
         return self._unexpected.isolation(loop, self.pulse.others[loop])
+
+    def _controller_isolation(self, name: str, beat: Beat) -> Isolation:
+        return self._unexpected.isolation(name, beat, pauses=Pauses(most_seconds=LOOP_MOST_SECONDS))
 
     def _lease_pauses(self) -> Pauses:
         """As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals."""
@@ -269,8 +275,8 @@ class Node:
             isolation=self._unexpected.isolation("staticpods"),
         )
 
-    def _add_lease(self) -> None:
-        lease = LeaseController(
+    def _lease(self) -> LeaseController:
+        return LeaseController(
             config=self._config,
             leases=self._lanes.leases,
             nodes=self._lanes.lease_nodes,
@@ -282,47 +288,52 @@ class Node:
             beat=self.pulse.lease,
             rand=self._rand,
         )
-        self._membership.subscribe(lease.on_node_changed)
-        self._lease_queue.add(lease)
 
-    def _csinode(self) -> Loop:
-        return CSINodeLoop(
+    def _csinode(self) -> CSINodeController:
+        return CSINodeController(
             node_name=self._config.node_name,
             csinodes=self._lanes.csinodes,
             readiness=self._readiness,
             membership=self._membership,
             weather=self._weather,
+            clock=self._clock,
+            isolation=self._controller_isolation("csinode", self.pulse.csinode),
+            queue=self._queue,
             beat=self.pulse.csinode,
+            rand=self._rand,
         )
 
-    def _status(self) -> StatusLoop:
-        return StatusLoop(
+    def _status(self) -> StatusController:
+        return StatusController(
             config=self._config,
             nodes=self._lanes.status_nodes,
             observer=self._observer,
             readiness=self._readiness,
-            registrar=self._registrar(),
+            registration=self._registration(),
             own=self._own,
             membership=self._membership,
             weather=self._weather,
             events=self.voice,
             clock=self._clock,
+            isolation=self._controller_isolation("status", self.pulse.status),
+            queue=self._queue,
             beat=self.pulse.status,
             startup=self._startup,
             rand=self._rand,
         )
 
-    def _registrar(self) -> Registrar:
-        return Registrar(
+    def _registration(self) -> Registration:
+        return Registration(
             node_name=self._config.node_name,
             nodes=self._lanes.nodes,
             observer=self._observer,
             events=self.voice,
             own=self._own,
             membership=self._membership,
-            weather=self._weather,
+            clock=self._clock,
             beat=self.pulse.status,
             startup=self._startup,
+            rand=self._rand,
         )
 
     def _sensors(self) -> Loop:

@@ -57,20 +57,27 @@ class LeaseController:
         self._clock = clock
         self._beat = beat
         self._rand = rand
-        self._backoff = Backoff(*_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._backoff = Backoff(clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
         self._latest: Object | None = None
         self._served_uid: str | None = None  # the Node at the time of the last try
         self._fails = False
         self._began_seconds = 0.0
 
+    def start(self) -> None:
+        """Renew for the first time as soon as there is a Node."""
+        self._membership.subscribe(self.on_node_changed)
+        self._queue.add(self)
+
     async def sync(self) -> float:
         """Renew once. Returns the seconds until the next call; a failure is logged and retried with backoff."""
         self._served_uid = self._membership.uid
         self._began_seconds = self._clock.monotonic()
-        latest, self._latest = self._latest, None  # an error that nobody expects forgets it: it may be the cause
+        if self._backoff.left_seconds:
+            return self._backoff.left_seconds
         if self._membership.is_gone:
             self._beat.settled()  # a lease of nobody would only be collected
             return self._period()
+        latest, self._latest = self._latest, None  # an error that nobody expects forgets it: it may be the cause
         delay_seconds = await self._renew_latest(latest) if latest else None
         return await self._ensure_and_renew() if delay_seconds is None else delay_seconds
 
@@ -114,7 +121,7 @@ class LeaseController:
 
         Better than kubelet, whose first lease comes 10 s late: a lease needs its Node, and no more than that.
         """
-        if self._membership.uid in {None, self._served_uid} or self._backoff.is_asked_for:
+        if self._membership.uid in {None, self._served_uid}:
             return
         if self._latest is None or self._is_of_another_node(self._latest):
             self._queue.add(self)
@@ -195,9 +202,12 @@ class LeaseController:
     def _retry(self, error: ApiError) -> float:
         self._failed(error)
         delay_seconds = self._backoff.next(error)
-        if not self._backoff.is_asked_for:
-            self._weather.on_recovered(lambda: self._queue.add(self))
+        self._weather.on_recovered(self._on_recovered)
         return delay_seconds
+
+    def _on_recovered(self) -> None:
+        self._backoff.cut_short()
+        self._queue.add(self)
 
     def _failed(self, error: ApiError) -> None:
         self._fails = True

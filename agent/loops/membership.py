@@ -58,6 +58,8 @@ class Membership:
             self.lost()
         if self._adopts:
             self.joined(uid)
+        elif self.uid is None and self.is_successor(uid):
+            self._announce()  # others made it again, and we can take it over
 
     def lost(self) -> None:
         """The API server shows no Node of our name."""

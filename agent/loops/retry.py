@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.retry import retry_if_exception_type
 from tenacity.stop import stop_after_attempt
-from tenacity.wait import wait_base, wait_exponential, wait_fixed, wait_none
+from tenacity.wait import wait_base, wait_exponential, wait_fixed
 
 from agent.loops.weather import Weather
 from agent.ports import ApiError, Unavailable, Untrusted
@@ -15,11 +15,6 @@ OnFailure = Callable[[ApiError, float], None]
 
 _JITTER = -0.04  # a kubelet's backoff has none: by so much earlier, then, and never later
 _PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
-
-
-def registering(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
-    """Kubelet's patience when registering: 0.1 s, doubling up to 7 s, without end."""
-    return _without_end(weather, wait_exponential(multiplier=0.1, max=7), on_failure)
 
 
 def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
@@ -38,19 +33,6 @@ def following(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
 def renewing_certificate(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """client-go's patience for a certificate: 2 s, doubling up to 32 s, without end."""
     return _without_end(weather, wait_exponential(multiplier=2, max=32), on_failure, jitter=0.1)
-
-
-def five_tries(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
-    """A heartbeat is tried five times, at once unless the server asks for patience; then the next tick is better."""
-    pause = _Pause(weather, wait_none(), 0.0)
-    return AsyncRetrying(
-        sleep=pause.sleep,
-        wait=pause,
-        stop=stop_after_attempt(5),
-        retry=retry_if_exception_type(ApiError),
-        after=lambda state: on_failure(_error(state), 0.0),
-        reraise=True,
-    )
 
 
 def delivering_event(weather: Weather) -> AsyncRetrying:

@@ -25,5 +25,5 @@ class SensorLoop:
             await self._clock.sleep(self._eviction.sensor_seconds)
             began = self._clock.monotonic()
             if await self._observer.look() and not self._eviction.as_kubelet:
-                self._readiness.changed.set()
+                self._readiness.changed()
             self._beat.ok(self._clock.monotonic() - began)

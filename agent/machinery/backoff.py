@@ -3,7 +3,7 @@
 import random
 
 from agent.core.schedule import jittered
-from agent.ports import ApiError, Rand
+from agent.ports import ApiError, Clock, Rand
 
 _ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
@@ -12,17 +12,30 @@ class Backoff:
     """Doubles the delay from the first to the longest one, and never undercuts what the API server asks for."""
 
     def __init__(
-        self, first_seconds: float, most_seconds: float, *, jitter: float = 0.0, rand: Rand = random.random
+        self,
+        clock: Clock,
+        first_seconds: float,
+        most_seconds: float,
+        *,
+        jitter: float = 0.0,
+        rand: Rand = random.random,
     ) -> None:
+        self._clock = clock
         self._first_seconds = first_seconds
         self._most_seconds = most_seconds
         self._jitter = jitter
         self._rand = rand
         self._failures = 0
+        self._until_seconds = 0.0
         self.interval_seconds = 0.0
-        """The last delay, without chance."""
+        """The last delay, without jitter."""
         self.is_asked_for = False
-        """Whether the API server asked for the last delay: then nothing may cut it short."""
+        """Whether the API server asked for the last delay: then nothing cuts it short."""
+
+    @property
+    def left_seconds(self) -> float:
+        """What is left of the last delay."""
+        return max(0.0, self._until_seconds - self._clock.monotonic())
 
     def next(self, error: ApiError) -> float:
         """Return the seconds until the next try, after one that failed with this error."""
@@ -32,9 +45,17 @@ class Backoff:
         self.is_asked_for = asked_seconds >= own_seconds
         self.interval_seconds = max(own_seconds, asked_seconds)
         jitter = _ASKED_JITTER if self.is_asked_for else self._jitter
-        return jittered(self.interval_seconds, jitter, self._rand())
+        delay_seconds = jittered(self.interval_seconds, jitter, self._rand())
+        self._until_seconds = self._clock.monotonic() + delay_seconds
+        return delay_seconds
+
+    def cut_short(self) -> None:
+        """End the delay, unless the API server asked for it."""
+        if not self.is_asked_for:
+            self._until_seconds = 0.0
 
     def reset(self) -> None:
-        """Begin again with the first delay."""
+        """Begin again with the first delay, after a success."""
         self._failures = 0
+        self._until_seconds = 0.0
         self.is_asked_for = False

@@ -51,12 +51,12 @@ def registration():
 
 @pytest.fixture
 def membership(registration, readiness):
-    return Membership(node_name="n1", registration=registration, wake=readiness.changed.set)
+    return Membership(node_name="n1", registration=registration, wake=readiness.changed)
 
 
 @pytest.fixture
 def own(membership, readiness):
-    return OwnNode(membership=membership, wake=readiness.changed.set)
+    return OwnNode(membership=membership, wake=readiness.changed)
 
 
 @pytest.fixture

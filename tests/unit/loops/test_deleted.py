@@ -116,7 +116,7 @@ async def test_exit_means_exit(make_node, clock, nodes):
             await nodes.delete("n1")
             await clock.advance(0)
 
-    with pytest.raises(NodeDeleted):
+    with pytest.RaisesGroup(NodeDeleted):
         await deleted()
 
 

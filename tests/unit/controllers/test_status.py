@@ -1,14 +1,17 @@
 import pytest
 
+from agent.controllers.registration import Registration as Registering
+from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
 from agent.core.config import Config, Eviction, Registration
 from agent.core.eviction import parse_thresholds
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
-from agent.loops.register import Registrar
-from agent.loops.status import StatusLoop
 from agent.loops.watch import WatchLoop
+from agent.machinery.isolation import UnexpectedErrors
+from agent.machinery.runner import Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import Recorded, host_snapshot, running
 
@@ -24,34 +27,39 @@ def events():
 def make(nodes, clock, events, readiness, host, weather):
     def build(rand=lambda: 0.0, **settings):
         config = Config(node_name="n1", **settings)
-        wake = readiness.changed.set
+        wake = readiness.changed
         membership = Membership(node_name="n1", registration=config.registration, wake=wake)
         own = OwnNode(membership=membership, wake=wake)
         observer = Observer(config=config, host=host, readiness=readiness, clock=clock)
-        registrar = Registrar(
+        registration = Registering(
             node_name="n1",
             nodes=nodes,
             observer=observer,
             events=events,
             own=own,
             membership=membership,
-            weather=weather,
+            clock=clock,
+            rand=rand,
         )
+        queue = WorkQueue(clock)
         watch = WatchLoop(kind="*v1.Node", source=nodes, copy=own, clock=clock, weather=weather)
-        status = StatusLoop(
+        status = StatusController(
             config=config,
             nodes=nodes,
             observer=observer,
             readiness=readiness,
-            registrar=registrar,
+            registration=registration,
             own=own,
             membership=membership,
             weather=weather,
             events=events,
             clock=clock,
+            isolation=UnexpectedErrors("n1", clock).isolation("status"),
+            queue=queue,
             rand=rand,
         )
-        return watch, status
+        status.start()
+        return watch, Runner("node", queue)
 
     return build
 
@@ -174,7 +182,7 @@ async def test_a_ready_node_stays_ready_over_a_restart_while_its_csinode_is_look
     nodes.calls.clear()
     async with running(*loops):
         await clock.advance(2)
-        readiness.changed.set()  # for another reason
+        readiness.changed()  # for another reason
         await clock.advance(0.5)
         assert nodes.times("patch_status") == []
         readiness.clear("storage")

@@ -3,6 +3,7 @@
 import logging
 import random
 
+from agent.controllers.registration import Registration
 from agent.core.conditions import find_condition, is_ready
 from agent.core.config import Config
 from agent.core.events import schedulable_events, start_events, status_events
@@ -17,20 +18,23 @@ from agent.loops.membership import Membership
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
-from agent.loops.register import Registrar
-from agent.loops.retry import five_tries
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
+from agent.machinery.backoff import Backoff
 from agent.machinery.health import UNHEARD, Beat
+from agent.machinery.isolation import Isolation
+from agent.machinery.runner import Controller
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
 
 log = logging.getLogger(__name__)
 
 _JITTER = 0.04  # as kubelet
+_TRIES = 5  # as kubelet
 _SETTLE_SECONDS = 3.0  # a healthy API server shows a CSINode much sooner
 
 
-class StatusLoop:
+class StatusController:
     """Keeps the Node's status true: computed often, sent when it changed or a report is due."""
 
     def __init__(
@@ -40,31 +44,37 @@ class StatusLoop:
         nodes: NodeApi,
         observer: Observer,
         readiness: Readiness,
-        registrar: Registrar,
+        registration: Registration,
         own: OwnNode,
         membership: Membership,
         weather: Weather,
         events: Recorder,
         clock: Clock,
+        isolation: Isolation,
+        queue: WorkQueue[Controller],
         beat: Beat = UNHEARD,
         startup: Startup | None = None,
         rand: Rand = random.random,
     ) -> None:
+        self.isolation = isolation
         self._config = config
         self._name = config.node_name
         self._nodes = nodes
         self._observer = observer
         self._readiness = readiness
-        self._registrar = registrar
+        self._registration = registration
         self._own = own
         self._membership = membership
         self._weather = weather
         self._events = events
         self._clock = clock
+        self._queue = queue
         self._beat = beat
         self._startup = startup
         self._rand = rand
         self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
+        self._backoff = Backoff(clock, 0.0, 0.0, rand=rand)  # only as long as the API server asks for
+        self._settled_at = 0.0
         self._pod_cidrs: list[str] = []
         self._cordoned = False
         self._is_first = True
@@ -75,44 +85,60 @@ class StatusLoop:
             ("outcome", "reason"),
         )
 
-    async def run(self) -> None:
-        """Register, then report forever; a change of readiness does not wait for the next tick."""
-        while True:
-            self._readiness.changed.clear()
-            await self.sync()
-            pause_seconds = jittered(self._config.heartbeat.status_update_seconds, _JITTER, self._rand())
-            await self._clock.wait(self._readiness.changed, pause_seconds)
+    def start(self) -> None:
+        """Register, and report as soon as anything changes that the status depends on."""
+        self._readiness.subscribe(lambda: self._queue.add(self))
+        self._queue.add(self)
 
-    async def sync(self) -> None:
-        """Bring the Node's status up to date once; a failure is logged and left to the next tick."""
+    async def sync(self) -> float:
+        """Bring the Node's status up to date once. Returns the seconds until the next call.
+
+        A failure is logged and left to the next tick; while there is no Node, it is registered instead.
+        """
         self._membership.check()
-        if self._config.registration.register_node and await self._registrar.register():
-            await self._settle()
-        began = self._clock.monotonic()
-        try:
-            async for attempt in five_tries(self._weather, self._failed):
-                with attempt:
-                    if self._membership.wants_registration:
-                        return  # deleted meanwhile, which has woken us already
-                    await self._update(first=attempt.retry_state.attempt_number == 1)
-        except ApiError:
+        if self._config.registration.register_node and self._membership.wants_registration:
+            if delay_seconds := await self._registration.sync():
+                self._weather.on_recovered(self._on_recovered)
+                return delay_seconds
+            self._settled_at = self._clock.monotonic() + _SETTLE_SECONDS
+        if left_seconds := self._backoff.left_seconds or self._settle_seconds():
+            return left_seconds
+        self._settled_at = 0.0
+        began_seconds = self._clock.monotonic()
+        for tries_left in reversed(range(_TRIES)):
+            if self._membership.wants_registration:
+                break  # deleted meanwhile, which has woken us already
+            try:
+                await self._update(first=tries_left == _TRIES - 1)
+            except ApiError as error:
+                self._failed(error)
+                if error.retry_after_seconds:
+                    return self._backoff.next(error)
+            else:
+                self._succeeded(began_seconds)
+                break
+        else:
             self.reports.add("failed", "error")
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
-        else:
-            self._beat.ok(self._clock.monotonic() - began)
-            if self._fails:
-                self._fails = False
-                self._weather.improved()
+        return jittered(self._config.heartbeat.status_update_seconds, _JITTER, self._rand())
 
-    async def _settle(self) -> None:
-        """Let the CSINode come first, so that the first report can say Ready.
+    def _settle_seconds(self) -> float:
+        """How long to let the CSINode come first, so that the first report can say Ready.
 
         Better than kubelet, whose first report may be quicker, and calls a Node not ready that was Ready all along.
         """
-        end = self._clock.monotonic() + _SETTLE_SECONDS
-        while self._readiness.problems and (left := end - self._clock.monotonic()) > 0:
-            self._readiness.changed.clear()
-            await self._clock.wait(self._readiness.changed, left)
+        return max(0.0, self._settled_at - self._clock.monotonic()) if self._readiness.problems else 0.0
+
+    def _on_recovered(self) -> None:
+        self._registration.backoff.cut_short()
+        self._queue.add(self)
+
+    def _succeeded(self, began_seconds: float) -> None:
+        self._backoff.reset()
+        self._beat.ok(self._clock.monotonic() - began_seconds)
+        if self._fails:
+            self._fails = False
+            self._weather.improved()
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
@@ -172,7 +198,7 @@ class StatusLoop:
         self._pod_cidrs = cidrs
         return True
 
-    def _failed(self, error: ApiError, _: float) -> None:
+    def _failed(self, error: ApiError) -> None:
         self._fails = True
         if isinstance(error, NotFound):
             self._beat.settled()  # there is no Node to tell about; to register it is another matter

@@ -1,6 +1,9 @@
 import pytest
 
-from agent.loops.csinode import CSINodeLoop
+from agent.controllers.csinode import CSINodeController
+from agent.machinery.isolation import UnexpectedErrors
+from agent.machinery.runner import Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import running
 
@@ -8,8 +11,24 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def loop(csinodes, readiness, membership, weather):
-    return CSINodeLoop(node_name="n1", csinodes=csinodes, readiness=readiness, membership=membership, weather=weather)
+def controller(csinodes, readiness, membership, weather, clock):
+    controller = CSINodeController(
+        node_name="n1",
+        csinodes=csinodes,
+        readiness=readiness,
+        membership=membership,
+        weather=weather,
+        clock=clock,
+        isolation=UnexpectedErrors("n1", clock).isolation("csinode"),
+        queue=WorkQueue(clock),
+    )
+    controller.start()
+    return controller
+
+
+@pytest.fixture
+def loop(controller):
+    return Runner("csinode", controller._queue)
 
 
 async def test_the_node_is_not_ready_until_its_csinode_is_there(loop, nodes, csinodes, readiness, membership, clock):
@@ -23,14 +42,14 @@ async def test_the_node_is_not_ready_until_its_csinode_is_there(loop, nodes, csi
     assert csinodes.objects["n1"]["spec"] == {"drivers": None}
 
 
-async def test_a_csinode_of_an_earlier_node_is_replaced_and_our_own_is_kept(loop, nodes, csinodes, membership):
+async def test_a_csinode_of_an_earlier_node_is_replaced_and_our_own_is_kept(loop, nodes, csinodes, membership, clock):
     membership.joined((await nodes.create({"metadata": {"name": "n1"}}))["metadata"]["uid"])
     await csinodes.create({"metadata": {"name": "n1", "ownerReferences": [{"uid": "an earlier one"}]}})
-    await loop.sync()
-    ours = csinodes.objects["n1"]
-    assert ours["metadata"]["ownerReferences"][0]["uid"] == nodes.objects["n1"]["metadata"]["uid"]
-    await loop.sync()
-    assert csinodes.objects["n1"] is ours
+    async with running(loop):
+        ours = csinodes.objects["n1"]
+        assert ours["metadata"]["ownerReferences"][0]["uid"] == nodes.objects["n1"]["metadata"]["uid"]
+        await clock.advance(3600)
+        assert csinodes.objects["n1"] is ours
 
 
 async def test_it_is_tried_again_until_it_works(loop, csinodes, readiness, membership, clock):

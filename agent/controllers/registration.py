@@ -1,0 +1,145 @@
+"""Create our Node, or reconcile the one that is there."""
+
+import logging
+import random
+
+from agent.core.events import status_events
+from agent.core.goduration import format_seconds
+from agent.core.model import Object
+from agent.core.node import new_node, reconcile_patch
+from agent.core.schedule import jittered
+from agent.loops.membership import Membership
+from agent.loops.observe import Observer
+from agent.loops.ownnode import OwnNode
+from agent.loops.startup import Startup
+from agent.machinery.backoff import Backoff
+from agent.machinery.health import UNHEARD, Beat
+from agent.ports import AlreadyExists, ApiError, Clock, Forbidden, NodeApi, NotFound, Rand, Recorder
+
+log = logging.getLogger(__name__)
+
+_BACKOFF_SECONDS = 0.1, 7.0  # as kubelet
+_BACKOFF_JITTER = -0.04
+# A Node that is deleted again and again, as a cloud controller does with those that it does not know
+_RETURN_SECONDS = 0.5, 150.0
+_RETURN_JITTER = 1.0  # twice that at most: nodes that were deleted together do not return together
+_LONG_LIFE_SECONDS = 600.0
+_CONSPICUOUS_RETURNS = 3  # a person who deletes a Node twice knows why it is back
+
+
+class Registration:
+    """Sees to it that the Node exists; the status controller calls it while there is none."""
+
+    def __init__(
+        self,
+        *,
+        node_name: str,
+        nodes: NodeApi,
+        observer: Observer,
+        events: Recorder,
+        own: OwnNode,
+        membership: Membership,
+        clock: Clock,
+        beat: Beat = UNHEARD,
+        startup: Startup | None = None,
+        rand: Rand = random.random,
+    ) -> None:
+        self._name = node_name
+        self._nodes = nodes
+        self._observer = observer
+        self._events = events
+        self._own = own
+        self._membership = membership
+        self._clock = clock
+        self._beat = beat
+        self._startup = startup
+        self._rand = rand
+        self.backoff = Backoff(clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._registered_at = 0.0
+        self._returns = 0  # how often in a row the Node was deleted before it had lived for long
+        self._return_at: float | None = None
+
+    async def sync(self) -> float:
+        """Create or reconcile the Node once. Returns the seconds until the next try; 0 when the Node is there."""
+        if left_seconds := self.backoff.left_seconds or self._return_seconds():
+            return left_seconds
+        try:
+            node = await self._create_or_reconcile()
+        except ApiError as error:
+            self._beat.failed(f"unable to register: {error}")
+            log.error("Unable to register node with API server", {"err": error, "node": self._name})
+            return self.backoff.next(error)
+        self.backoff.reset()
+        self._return_at = None
+        self._registered_at = self._clock.monotonic()
+        self._membership.joined(node["metadata"]["uid"])
+        self._own.put(node)
+        return 0.0
+
+    def _return_seconds(self) -> float:
+        """How long a deleted Node stays away still.
+
+        Whoever deleted it may be about to make it again, and what belonged to it is being collected.
+        """
+        shown = self._own.node
+        if not self._membership.is_gone or (shown and self._membership.is_successor(shown["metadata"]["uid"])):
+            return 0.0
+        now = self._clock.monotonic()
+        if self._return_at is None:
+            if now - self._registered_at >= _LONG_LIFE_SECONDS:
+                self._returns = 0
+            first_seconds, most_seconds = _RETURN_SECONDS
+            delay_seconds = min(first_seconds * 2.0 ** min(self._returns, 30), most_seconds)
+            self._returns += 1
+            if self._returns == _CONSPICUOUS_RETURNS:
+                log.warning(
+                    "Node is deleted again and again soon after it was registered, will register it ever later",
+                    {"node": self._name, "most": format_seconds(most_seconds * (1 + _RETURN_JITTER))},
+                )
+            self._return_at = now + jittered(delay_seconds, _RETURN_JITTER, self._rand())
+        return max(0.0, self._return_at - now)
+
+    async def _create_or_reconcile(self) -> Object:
+        facts = await self._observer.facts({})
+        node, desired = new_node(facts)
+        log.info("Attempting to register node", {"node": self._name})
+        if self._startup:
+            self._startup.attempted()
+        if desired.errors:
+            log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
+        shown = self._own.node
+        if shown and self._membership.is_successor(shown["metadata"]["uid"]):
+            return await self._reconcile(shown, node)
+        try:
+            registered = await self._nodes.create(node)
+        except (AlreadyExists, Forbidden) as refusal:
+            registered = await self._reconcile(await self._existing(refusal), node)
+            if self._membership.is_gone:
+                return registered  # others made it again: the first report tells what is new of its status
+        else:
+            log.info("Successfully registered node", {"node": self._name})
+            if self._startup:
+                self._startup.registered()
+        # kubelet tells the status that it registers with, whether a Node is there already or not
+        for event in status_events(self._name, {}, node["status"]):
+            self._events.record(event)
+        return registered
+
+    async def _existing(self, refusal: ApiError) -> Object:
+        try:
+            return await self._nodes.get(self._name)
+        except ApiError:
+            # Where creation was forbidden, that is what a person has to know, not that the Node is missing.
+            if isinstance(refusal, Forbidden):
+                raise refusal from None
+            raise
+
+    async def _reconcile(self, existing: Object, fresh: Object) -> Object:
+        if patch := reconcile_patch(existing, fresh):
+            try:
+                existing = await self._nodes.patch_status(self._name, patch)
+            except NotFound:
+                self._own.forget()
+                raise
+        log.info("Node was previously registered", {"node": self._name})
+        return existing
