@@ -27,7 +27,7 @@ async def supervise(
 ) -> None:
     """Run all loops until `stop` and what is done at parting, lasting ones until the last words.
 
-    If one fails, all stop and the error surfaces: loops/isolation.py keeps what nobody expected from coming so far.
+    If one fails, all stop and the error surfaces: machinery/isolation.py keeps what nobody expected from coming so far.
     """
     with _told_plainly():
         async with asyncio.TaskGroup() as group:
