@@ -15,7 +15,7 @@ class Weather:
         self._clock = clock
         self._rand = rand
         self._better = asyncio.Event()
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: dict[Callable[[], None], None] = {}  # a set that keeps the order
 
     def spread(self, seconds: float, factor: float) -> float:
         """A pause, longer by chance (shorter by a factor below 0): who failed together should not return together."""
@@ -30,13 +30,13 @@ class Weather:
         await self._clock.sleep(seconds)
 
     def on_recovered(self, wake: Callable[[], None]) -> None:
-        """Call this once, when somebody gets through."""
-        self._waiting.append(wake)
+        """Call this once, when somebody gets through, however often it was asked for."""
+        self._waiting[wake] = None
 
     def improved(self) -> None:
         """A request got through after others had failed: whoever waits may try now."""
         self._better.set()
         self._better = asyncio.Event()
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for wake in waiting:
             wake()

@@ -68,6 +68,19 @@ async def test_who_gets_through_first_wakes_the_others(make_node, clock, nodes, 
         assert first_watch == pytest.approx(first_lease)
 
 
+async def test_who_asks_again_and_again_is_woken_once(clock):
+    weather, woken = Weather(clock), []
+
+    def wake():
+        woken.append(True)
+
+    for _ in range(1000):
+        weather.on_recovered(wake)
+    weather.improved()
+    weather.improved()
+    assert woken == [True]
+
+
 async def test_patience_that_the_server_asked_for_is_not_cut_short(clock):
     weather = Weather(clock, lambda: 0.0)
     done = []
