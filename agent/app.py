@@ -27,16 +27,15 @@ from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
 from agent.enrolment import Ending, Enrolment, enrol
 from agent.loops.notify import NotifyLoop
-from agent.loops.pulse import Pulse
 from agent.loops.shutdown import ShutdownLoop
-from agent.loops.startup import Startup
-from agent.loops.weather import Weather
 from agent.machinery.isolation import Isolation
-from agent.node import Loop, Node
+from agent.machinery.runner import Runnable
+from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
+from agent.process import LOOPS, Process
 from agent.serving import Doorkeeper, Doors
 from agent.supervisor import LAST_WORDS_SECONDS, reload_on_signal, stop_on_signals, supervise
-from agent.ways import Ways, lanes_of, open_ways
+from agent.ways import Ways, clients_of, open_ways, watches_of
 
 log = logging.getLogger(__name__)
 
@@ -75,12 +74,17 @@ class _Daemon:
     def __init__(self, config: Config, manager: ServiceManager, zpages: Zpages, reload: asyncio.Event) -> None:
         self._config, self._zpages, self._reload = config, zpages, reload
         self._clock = clock = SystemClock()
-        self._weather, self._pulse = Weather(clock), Pulse(config, clock)
-        self._startup = Startup(clock, booted_at=booted_at())
         self._tallies = ServerTallies(clock)
         self._enrolment = Enrolment()
         self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
         self.host = LinuxHost(config)
+        self._process = Process(
+            self.host,
+            clock,
+            sensor_seconds=config.eviction.sensor_seconds,
+            node_name=config.node_name,
+            booted_at=booted_at(),
+        )
         self.notifier = NotifyLoop(
             node_name=config.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
         )
@@ -88,8 +92,8 @@ class _Daemon:
             config.serving,
             clock=clock,
             node_name=config.node_name,
-            loops=self._pulse.loops,
-            faults=self._pulse.faults,
+            loops=LOOPS,
+            faults=self._process.health.faults,
             settings=zpages.settings,
             observe=self._tallies.observe_health,
         )
@@ -97,7 +101,7 @@ class _Daemon:
     async def admitted(self, stop: asyncio.Event, keys: Smith | None) -> bool:
         """Wait for the first credentials where there are none; whether the node can start."""
         self._enrolment = enrolment = await enrol(
-            self._config, clock=self._clock, weather=self._weather, on_new=self._reload.set, keys=keys
+            self._config, clock=self._clock, dependencies=self._process.dependencies, on_new=self._reload.set, keys=keys
         )
         if enrolment.first:
             waiting = [
@@ -117,9 +121,8 @@ class _Daemon:
         for lane in ways:
             resources.push_async_callback(lane.close)
         check_reservations(config, await self.host.snapshot())
-        node = self._node(ways)
-        measured: list[Measured] = [node, self.host, ways.lease.tally, self._tallies]
-        doors = await self._doors(node, ways, measured)
+        process, node = self._process, self._node(ways)
+        doors = await self._doors(node, ways)
         resources.push_async_callback(doors.close)
         rotation = Rotation(
             kubeconfig=config.kubeconfig,
@@ -127,67 +130,68 @@ class _Daemon:
             lanes=ways,
             asked=self._reload,
             clock=self._clock,
-            on_change=self._weather.improved,
+            on_change=process.connectivity.notify_recovered,
             pair=self._enrolment.pair,
         )
         shutdown = self._shutdown(node)
-        beside: dict[str, Sequence[Loop]] = {
+        beside: dict[str, Sequence[Runnable]] = {
             "server": [self._health, *doors.listeners],
             "notify": [self.notifier],
             "shutdown": shutdown,
             "credentials": [rotation],
             "certificates": [*self._enrolment.lasting, *(loop for loop in doors.loops if loop not in doors.listeners)],
         }
-        measured += [loop for loops in beside.values() for loop in loops if isinstance(loop, Measured)]
-        node.start()
+        for measured in (
+            self.host,
+            ways.lease.tally,
+            self._tallies,
+            *(loop for loops in beside.values() for loop in loops),
+        ):
+            if isinstance(measured, Measured):
+                process.metrics.collect(measured.families)
+        process.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
-            [*node.loops, *(loop for name, loops in beside.items() for loop in self._isolated(name, loops))],
+            [*process.tasks, *(loop for name, loops in beside.items() for loop in self._isolated(name, loops))],
             stop,
             parting=partial(self._part, shutdown),
             parting_seconds=LAST_WORDS_SECONDS + self.grace_seconds,
-            lasting=node.lasting,
-            last_words=node.last_words,
+            lasting=process.lasting_tasks,
+            last_words=process.drain,
         )
 
-    def _isolated(self, name: str, loops: Sequence[Loop]) -> Sequence[Loop]:
+    def _isolated(self, name: str, loops: Sequence[Runnable]) -> Sequence[Runnable]:
         """Loops that end nothing else, whatever happens to them."""
-        return [self._pulse.unexpected.isolated(name, loop.run, self._pulse.others[name]) for loop in loops]
+        health = self._process.health.failures_only(name)
+        return [self._process.unexpected.isolated(name, loop.run, health) for loop in loops]
 
     def _isolation(self, name: str) -> Isolation:
-        return self._pulse.unexpected.isolation(name, self._pulse.others[name])
+        return self._process.unexpected.isolation(name, self._process.health.failures_only(name))
 
     def _node(self, ways: Ways) -> Node:
-        node = Node(
-            config=self._config,
-            host=self.host,
-            lanes=lanes_of(ways, self._config),
-            clock=self._clock,
-            weather=self._weather,
-            pulse=self._pulse,
-            startup=self._startup,
-        )
+        node = self._process.add(self._config, clients_of(ways, self._config))
+        self._process.reflect(*watches_of(ways, self._config))
         self._health.follow(node.portrait)
         self.notifier.follow(node.vitals)
         return node
 
-    async def _doors(self, node: Node, ways: Ways, measured: Sequence[Measured]) -> Doors:
+    async def _doors(self, node: Node, ways: Ways) -> Doors:
         keeper = Doorkeeper(
             config=self._config,
-            sources=self._sources(node, measured),
+            sources=self._sources(node),
             tallies=self._tallies,
             reviews=KubeReviews(ways.reviews),
             addresses=node.addresses,
             clock=self._clock,
-            weather=self._weather,
+            dependencies=self._process.dependencies,
         )
         return await keeper.open()
 
-    def _sources(self, node: Node, measured: Sequence[Measured]) -> Sources:
+    def _sources(self, node: Node) -> Sources:
         """What the endpoints show."""
         figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
-        own = OwnMetrics(self._config, measured=measured, pods=node.pod_infos, feature_gates=gates)
+        own = OwnMetrics(self._config, metrics=self._process.metrics, pods=node.pod_infos, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
@@ -199,7 +203,7 @@ class _Daemon:
             probe_metrics=own.probes,
             pods=node.pods,
             pod=node.pod,
-            faults=self._pulse.faults,
+            faults=self._process.health.faults,
         )
 
     def _shutdown(self, node: Node) -> Sequence[ShutdownLoop]:

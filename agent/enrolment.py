@@ -30,8 +30,8 @@ from agent.klog import V2
 from agent.loops.bootstrap import Bootstrap
 from agent.loops.certificates import CertificateGuard, CertificateLoop
 from agent.loops.renewals import SERVER
-from agent.loops.weather import Weather
-from agent.node import Loop
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.runner import Runnable
 from agent.ports import Clock, NotSigned, StartError
 
 log = logging.getLogger(__name__)
@@ -43,9 +43,9 @@ _PREFIX = "kubelet-client"
 class Enrolment:
     """What has to run before the node can, and beside it."""
 
-    first: Sequence[Loop] = ()  # to be run until somebody sets `admitted`
+    first: Sequence[Runnable] = ()  # to be run until somebody sets `admitted`
     admitted: asyncio.Event = field(default_factory=asyncio.Event)
-    lasting: Sequence[Loop] = ()
+    lasting: Sequence[Runnable] = ()
     pair: Path | None = None  # where the client certificate is that is renewed
 
 
@@ -62,12 +62,12 @@ class Ending:
 
 
 async def enrol(
-    config: Config, *, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith | None = None
+    config: Config, *, clock: Clock, dependencies: Dependencies, on_new: Callable[[], None], keys: Smith | None = None
 ) -> Enrolment:
     """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
     keys = keys or Smith()
     try:
-        found = await _needed(config, clock, weather, on_new, keys)
+        found = await _needed(config, clock, dependencies, on_new, keys)
     except OSError as error:
         raise StartError(
             f"unable to use {error.filename}: {error.strerror}; --cert-dir and --kubeconfig name other places"
@@ -77,22 +77,24 @@ async def enrol(
     return found
 
 
-async def _needed(config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith) -> Enrolment:
+async def _needed(
+    config: Config, clock: Clock, dependencies: Dependencies, on_new: Callable[[], None], keys: Smith
+) -> Enrolment:
     settings = config.certificates
     if settings.bootstrap_kubeconfig and not config.kubeconfig:
         raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")
     if not config.kubeconfig:
         return Enrolment()
     if settings.rotate_client:
-        return await _rotating(config, clock, weather, on_new, keys)
+        return await _rotating(config, clock, dependencies, on_new, keys)
     if settings.bootstrap_kubeconfig:
         return await _bootstrapping(config, clock, keys)
     return Enrolment()
 
 
 def serving_by_request(
-    config: Config, *, clock: Clock, weather: Weather, addresses: Callable[[], Sequence[Object]], tls: Tls
-) -> tuple[ServingCertificate, Sequence[Loop]]:
+    config: Config, *, clock: Clock, dependencies: Dependencies, addresses: Callable[[], Sequence[Object]], tls: Tls
+) -> tuple[ServingCertificate, Sequence[Runnable]]:
     """A serving certificate that the cluster signs, and what keeps it; it is asked for once the Node has an address."""
     settings = config.certificates
     given = (Path(settings.serving_certificate), Path(settings.serving_key)) if settings.serving_certificate else None
@@ -105,14 +107,16 @@ def serving_by_request(
         desk=Desk(lambda: load_credentials(config.kubeconfig, pair)),
         keys=Smith(),
         clock=clock,
-        weather=weather,
+        dependencies=dependencies,
         on_new=serving.asked.set,
         kind=SERVER,
     )
     return serving, (certificates, serving)
 
 
-async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple[ServingCertificate, Sequence[Loop]]:
+async def serving_from_files(
+    config: Config, *, clock: Clock, tls: Tls
+) -> tuple[ServingCertificate, Sequence[Runnable]]:
     """A serving certificate from files that were given, which have to load, or from those a node makes for itself."""
     settings = config.certificates
     certificate, key = Path(settings.serving_certificate), Path(settings.serving_key)
@@ -132,7 +136,7 @@ async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple
 class SelfSigning:
     """Makes a certificate where there is none, in a child process and beside everything else, then follows it."""
 
-    def __init__(self, make: Callable[[], Awaitable[None]], *, then: Loop) -> None:
+    def __init__(self, make: Callable[[], Awaitable[None]], *, then: Runnable) -> None:
         self._make, self._then = make, then
 
     async def run(self) -> None:
@@ -166,7 +170,7 @@ async def _bootstrapping(config: Config, clock: Clock, keys: Smith) -> Enrolment
 
 
 async def _rotating(
-    config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith
+    config: Config, clock: Clock, dependencies: Dependencies, on_new: Callable[[], None], keys: Smith
 ) -> Enrolment:
     log.info("Client rotation is on, will bootstrap in background")
     if not await _is_prepared(config, clock):
@@ -188,7 +192,7 @@ async def _rotating(
         desk=Desk(lambda: _best_credentials(config, store, clock)),
         keys=keys,
         clock=clock,
-        weather=weather,
+        dependencies=dependencies,
         on_new=on_certificate,
         at_once=embedded is not None,
     )

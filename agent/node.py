@@ -1,13 +1,14 @@
-"""One node: its loops, wired; a process hosts one or a thousand of them."""
+"""One node: its state and its controllers. A process hosts one of them, or thousands."""
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from agent.controllers.csinode import CSINodeController
+from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
 from agent.controllers.registration import Registration
+from agent.controllers.startup import StartupLatency
+from agent.controllers.state import NodeState
 from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
@@ -15,56 +16,37 @@ from agent.core.model import Object
 from agent.core.pods.stats import PodInfo
 from agent.core.portrait import Portrait
 from agent.core.schedule import Pace
-from agent.core.tally import Family, Tally
-from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
-from agent.loops.membership import Membership
 from agent.loops.notify import Vitals
-from agent.loops.observe import Observer
-from agent.loops.ownnode import OwnNode
 from agent.loops.pods import PodLoop
 from agent.loops.podshelf import PodShelf
 from agent.loops.podshutdown import end_in_groups
 from agent.loops.portrait import portrait
-from agent.loops.pulse import Pulse
-from agent.loops.readiness import Readiness
-from agent.loops.sensors import SensorLoop
 from agent.loops.shutdown import Departure
-from agent.loops.startup import Startup
 from agent.loops.staticpods import StaticPodLoop
-from agent.loops.watch import WatchLoop
-from agent.loops.weather import Weather
-from agent.machinery.health import Beat
-from agent.machinery.isolation import LOOP_MOST_SECONDS, Isolation, Pauses
-from agent.machinery.runner import Controller, Runner
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
+from agent.machinery.recorder import EventRecorder
+from agent.machinery.runner import Controller, Runnable
 from agent.machinery.workqueue import WorkQueue
-from agent.ports import Clock, CSINodeApi, EventApi, Host, LeaseApi, ManifestSource, NodeApi, PodApi, Rand, WatchApi
+from agent.ports import CSINodeApi, EventApi, LeaseApi, ManifestSource, NodeApi, PodApi
 
-_WORKERS = 4  # a request that hangs holds up one of them
-_LEASE_FIRST_SECONDS, _LEASE_MOST_SECONDS = 0.2, 7.0
-
-
-class Loop(Protocol):
-    """Something that runs until it is cancelled, or until its work is done."""
-
-    async def run(self) -> None:
-        """Run."""
+_ROUNDS = 3.0  # how many rounds a loop may miss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodLanes:
+class PodClients:
     """The API server as the pods of one node use it: however many they are, nothing else waits for them."""
 
     pods: PodApi
-    own_pods: WatchApi
     events: EventApi
     manifests: ManifestSource | None = None  # of static pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lanes:
-    """The API server as one node uses it: heartbeats have lanes that nothing else can block."""
+class NodeClients:
+    """The API server as one node uses it: heartbeats have connections that nothing else can block."""
 
     nodes: NodeApi  # registration, and whatever is not a heartbeat
     status_nodes: NodeApi
@@ -72,286 +54,181 @@ class Lanes:
     leases: LeaseApi
     csinodes: CSINodeApi
     events: EventApi
-    own_node: WatchApi
-    pods: PodLanes | None = None  # None: pods are none of our business
+    pods: PodClients | None = None  # None: pods are ignored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What all nodes of a process share; `Process` owns it."""
+
+    dependencies: Dependencies
+    health: HealthRegistry
+    monitor: HostMonitor
+    startup: StartupLatency
+    lease_queue: WorkQueue[Controller]  # nothing else can delay a renewal
+    queue: WorkQueue[Controller]
+    event_queue: WorkQueue[Controller]
 
 
 class Node:
-    """A node and the loops that keep it true and alive."""
+    """A node and the controllers that keep its objects true."""
 
-    def __init__(
-        self,
-        *,
-        config: Config,
-        host: Host,
-        lanes: Lanes,
-        clock: Clock,
-        weather: Weather | None = None,
-        pulse: Pulse | None = None,
-        startup: Startup | None = None,
-        rand: Rand = random.random,
-    ) -> None:
-        self._config, self._host, self._lanes, self._clock, self._rand = config, host, lanes, clock, rand
-        self._weather = weather or Weather(clock, rand)
-        self._lease_queue: WorkQueue[Controller] = WorkQueue(clock)
-        self._queue: WorkQueue[Controller] = WorkQueue(clock)
-        self.pulse = pulse or Pulse(config, clock)
-        self._startup = startup or Startup(clock)
-        self._readiness = Readiness()
-        wake = self._readiness.changed
-        self._membership = Membership(node_name=config.node_name, registration=config.registration, wake=wake)
-        self._own = OwnNode(membership=self._membership, wake=wake)
-        self._observer = Observer(config=config, host=host, readiness=self._readiness, clock=clock)
+    def __init__(self, config: Config, clients: NodeClients, engine: Engine) -> None:
+        self._config = config
+        self._clients = clients
+        self._engine = engine
+        dependencies, name = engine.dependencies, config.node_name
+        lease_seconds = float(config.heartbeat.lease_duration_seconds)
+        reconnect_seconds = max(lease_seconds, RECONNECT_SECONDS)
+        # The cluster gives the node up when the lease is over, so that is when /healthz turns red, too.
+        self.lease_health = engine.health.lease(
+            deadline_seconds=lease_seconds, period_seconds=config.heartbeat.lease_renew_seconds, node_name=name
+        )
+        self._status_health = engine.health.loop(
+            "status",
+            deadline_seconds=max(lease_seconds, _ROUNDS * config.heartbeat.status_update_seconds),
+            node_name=name,
+        )
+        csinode_health = engine.health.loop("csinode", deadline_seconds=reconnect_seconds, node_name=name)
+        self._pods_health = engine.health.loop("pods", deadline_seconds=reconnect_seconds, node_name=name)
+        self.state = NodeState(config, engine.monitor, engine.startup, dependencies.clock)
         self._pace = Pace(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
-        self._unexpected = self.pulse.unexpected
-        self.voice = EventLoop(
-            node_name=config.node_name,
-            events=lanes.events,
-            weather=self._weather,
-            clock=clock,
-            pace=self._pace,
-            isolation=self._isolation("events"),
+        self.events = self._recorder(clients.events)
+        registration = Registration(
+            self.state, clients.nodes, self.events, dependencies=dependencies, health=self._status_health
+        )
+        self._controllers = (
+            LeaseController(
+                self.state,
+                leases=clients.leases,
+                nodes=clients.lease_nodes,
+                queue=engine.lease_queue,
+                dependencies=dependencies,
+                health=self.lease_health,
+            ),
+            CSINodeController(
+                self.state, clients.csinodes, queue=engine.queue, dependencies=dependencies, health=csinode_health
+            ),
+            StatusController(
+                self.state,
+                nodes=clients.status_nodes,
+                registration=registration,
+                events=self.events,
+                queue=engine.queue,
+                dependencies=dependencies,
+                health=self._status_health,
+            ),
         )
         self.departure = Departure(
-            readiness=self._readiness,
-            own=self._own,
-            events=self.voice,
-            clock=clock,
+            state=self.state,
+            events=self.events,
+            clock=dependencies.clock,
             end_pods=self._end_pods,
-            isolation=self._isolation("shutdown"),
+            isolation=dependencies.unexpected.isolation("shutdown", engine.health.failures_only("shutdown")),
+            metrics=dependencies.metrics,
         )
-        status, watch = self._status(), self._watch()
-        self._tallies: list[Tally] = [
-            status.reports,
-            watch.restarts,
-            self.voice.outcomes,
-            self.departure.began,
-            self.departure.ended,
-        ]
-        self._pods: PodLoop | None = None
-        pulse, isolated = self.pulse, self._unexpected.isolated
-        lease = Runner("lease", self._lease_queue)
-        for controller in (self._lease(), self._csinode(), status):
-            controller.start()
-        self.loops: Sequence[Loop] = (
-            lease,
-            Runner("node", self._queue, workers=_WORKERS),
-            isolated("sensors", self._sensors().run, pulse.sensors),
-            isolated("watch", watch.run, pulse.watch),
-            *(self._tending(lanes.pods) if lanes.pods else ()),
-        )
-        # These two end last: the node is alive, and can be heard, until there is nothing more to say.
-        self.lasting: Sequence[Loop] = (lease, isolated("events", self.voice.run, pulse.others["events"]))
+        self.pod_loop: PodLoop | None = None
+        self.tasks: Sequence[Runnable] = self._pod_tasks(clients.pods) if clients.pods else ()
 
     def start(self) -> None:
-        """Say that the node starts; its loops are run by the supervisor."""
-        self.pulse.begin()
-        self.voice.record(STARTING)
+        """Have the controllers called from now on."""
+        self.lease_health.begin()
+        self._status_health.begin()
+        for controller in self._controllers:
+            controller.start()
+        self.events.record(STARTING)
+
+    async def drain(self) -> None:
+        """Deregister where that is wanted, and send the events that wait."""
+        if self._config.registration.deregister:
+            shutdown = self._engine.health.failures_only("shutdown")
+            with self._engine.dependencies.unexpected.isolation("shutdown", shutdown).attempt():
+                nodes, leases = self._clients.nodes, self._clients.leases
+                await Farewell(node_name=self._config.node_name, nodes=nodes, leases=leases).say()
+        await self.events.drained()
 
     def addresses(self) -> Sequence[Object]:
-        """The addresses that the Node tells, as far as they are known."""
-        found: Sequence[Object] = (self._own.node or {}).get("status", {}).get("addresses") or ()
-        return found
+        """The addresses that the Node reports, as far as they are known."""
+        addresses: Sequence[Object] = (self.state.node or {}).get("status", {}).get("addresses") or ()
+        return addresses
 
     def pods(self) -> Iterator[bytes]:
-        """The pods that are bound to the node, as far as they are its business, each as JSON."""
-        return self._pods.shelf.encoded() if self._pods else iter(())
+        """The pods that are bound to the node, unless they are ignored, each as JSON."""
+        return self.pod_loop.shelf.encoded() if self.pod_loop else iter(())
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """One of them."""
-        return self._pods.shelf.find(namespace, name) if self._pods else None
+        return self.pod_loop.shelf.find(namespace, name) if self.pod_loop else None
 
     def pod_infos(self) -> Sequence[PodInfo]:
         """What metrics and figures need of them."""
-        return self._pods.shelf.infos() if self._pods else ()
-
-    async def _end_pods(self) -> None:
-        if self._pods:
-            periods = self._config.shutdown.grace_periods
-            await end_in_groups(self._pods, periods=periods, clock=self._clock)
+        return self.pod_loop.shelf.infos() if self.pod_loop else ()
 
     def vitals(self) -> Vitals:
-        """How the node is doing, for whoever watches over the process."""
+        """How the node is doing, for the service manager."""
         return Vitals(
-            node=self._own.node, lease_age_seconds=self.pulse.lease.renewal_age_seconds, stalls=self.pulse.stalls()
+            node=self.state.node,
+            lease_age_seconds=self.lease_health.renewal_age_seconds,
+            stalls=self._engine.health.stalls(),
         )
 
     def portrait(self) -> Portrait:
         """The node for people to look at."""
-        return portrait(self._config, own=self._own, observer=self._observer, pulse=self.pulse, clock=self._clock)
-
-    def families(self) -> Iterator[Family]:
-        """What the loops have counted and measured."""
-        yield from self.pulse.families()
-        yield from self._startup.families()
-        for tally in self._tallies:
-            yield tally.family()
-
-    async def last_words(self) -> None:
-        """What is to be said when the loops have ended: farewell where that is wanted, then events under way."""
-        if self._config.registration.deregister:
-            with self._isolation("shutdown").attempt():
-                nodes, leases = self._lanes.nodes, self._lanes.leases
-                await Farewell(node_name=self._config.node_name, nodes=nodes, leases=leases).say()
-        await self.voice.drained()
-
-    def _isolation(self, loop: str) -> Isolation:
-        return self._unexpected.isolation(loop, self.pulse.others[loop])
-
-    def _controller_isolation(self, name: str, beat: Beat) -> Isolation:
-        return self._unexpected.isolation(name, beat, pauses=Pauses(most_seconds=LOOP_MOST_SECONDS))
-
-    def _lease_pauses(self) -> Pauses:
-        """As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals."""
-        most = min(_LEASE_MOST_SECONDS, self._config.heartbeat.lease_renew_seconds)
-        return Pauses(min(_LEASE_FIRST_SECONDS, most), most)
-
-    def _tending(self, lanes: PodLanes) -> Sequence[Loop]:
-        """What pods need: somebody who tends them, a watch that tells of them, and a voice of their own."""
-        name, clock, weather = self._config.node_name, self._clock, self._weather
-        voice = EventLoop(
-            node_name=name,
-            events=lanes.events,
-            weather=weather,
-            clock=clock,
-            pace=self._pace,
-            outcomes=self.voice.outcomes,
-            isolation=self._isolation("events"),
+        return portrait(
+            self.state, lease=self.lease_health, health=self._engine.health, clock=self._engine.dependencies.clock
         )
-        shelf = PodShelf()
-        static = self._static_pods(lanes, shelf)
-        self._pods = PodLoop(
+
+    async def _end_pods(self) -> None:
+        if self.pod_loop:
+            periods = self._config.shutdown.grace_periods
+            await end_in_groups(self.pod_loop, periods=periods, clock=self._engine.dependencies.clock)
+
+    def _recorder(self, events: EventApi) -> EventRecorder:
+        return EventRecorder(
+            self._config.node_name,
+            events,
+            pace=self._pace,
+            queue=self._engine.event_queue,
+            dependencies=self._engine.dependencies,
+            health=self._engine.health.failures_only("events"),
+        )
+
+    def _pod_tasks(self, clients: PodClients) -> Sequence[Runnable]:
+        """What pods need: a loop that keeps their statuses true, evictions and static pods."""
+        clock, unexpected = self._engine.dependencies.clock, self._engine.dependencies.unexpected
+        shelf, static = PodShelf(), None
+        if clients.manifests:
+            static = StaticPodLoop(
+                source=clients.manifests,
+                pods=clients.pods,
+                shelf=shelf,
+                state=self.state,
+                clock=clock,
+                check_seconds=self._config.pods.manifest_check_seconds,
+                isolation=unexpected.isolation("staticpods"),
+            )
+        self.pod_loop = PodLoop(
             config=self._config,
-            pods=lanes.pods,
-            nodes=self._lanes.nodes,
+            pods=clients.pods,
+            nodes=self._clients.nodes,
             shelf=shelf,
             static=static,
-            own=self._own,
-            observer=self._observer,
-            readiness=self._readiness,
-            events=voice,
+            state=self.state,
+            events=self._recorder(clients.events),
             clock=clock,
-            beat=self.pulse.pod_workers,
-            unexpected=self._unexpected,
+            health=self._pods_health,
+            unexpected=unexpected,
         )
-        watch = WatchLoop(
-            kind="*v1.Pod",
-            source=lanes.own_pods,
-            copy=self._pods,
-            clock=clock,
-            weather=weather,
-            is_scout=False,
-            beat=self.pulse.pods,
-            isolation=self._unexpected.isolation("pods"),
-        )
-        self._tallies.append(watch.restarts)
         eviction = EvictionLoop(
             eviction=self._config.eviction,
-            observer=self._observer,
-            pods=self._pods.shelf.lively,
-            end=self._pods.end,
-            events=self.voice,
+            pressure=self.state.pressure,
+            pods=self.pod_loop.shelf.lively,
+            end=self.pod_loop.end,
+            events=self.events,
             clock=clock,
         )
-        others, isolated = self.pulse.others, self._unexpected.isolated
+        loops = {"eviction": eviction.run} | ({"staticpods": static.run} if static else {})
         return (
-            isolated("pods", self._pods.run, self.pulse.pod_workers),
-            isolated("pods", watch.run, self.pulse.pods),
-            isolated("events", voice.run, others["events"]),
-            isolated("eviction", eviction.run, others["eviction"]),
-            *([isolated("staticpods", static.run, others["staticpods"])] if static else []),
-        )
-
-    def _static_pods(self, lanes: PodLanes, shelf: PodShelf) -> StaticPodLoop | None:
-        if lanes.manifests is None:
-            return None
-        return StaticPodLoop(
-            source=lanes.manifests,
-            pods=lanes.pods,
-            shelf=shelf,
-            own=self._own,
-            clock=self._clock,
-            check_seconds=self._config.pods.manifest_check_seconds,
-            isolation=self._unexpected.isolation("staticpods"),
-        )
-
-    def _lease(self) -> LeaseController:
-        return LeaseController(
-            config=self._config,
-            leases=self._lanes.leases,
-            nodes=self._lanes.lease_nodes,
-            membership=self._membership,
-            weather=self._weather,
-            clock=self._clock,
-            isolation=self._unexpected.isolation("lease", self.pulse.lease, pauses=self._lease_pauses()),
-            queue=self._lease_queue,
-            beat=self.pulse.lease,
-            rand=self._rand,
-        )
-
-    def _csinode(self) -> CSINodeController:
-        return CSINodeController(
-            node_name=self._config.node_name,
-            csinodes=self._lanes.csinodes,
-            readiness=self._readiness,
-            membership=self._membership,
-            weather=self._weather,
-            clock=self._clock,
-            isolation=self._controller_isolation("csinode", self.pulse.csinode),
-            queue=self._queue,
-            beat=self.pulse.csinode,
-            rand=self._rand,
-        )
-
-    def _status(self) -> StatusController:
-        return StatusController(
-            config=self._config,
-            nodes=self._lanes.status_nodes,
-            observer=self._observer,
-            readiness=self._readiness,
-            registration=self._registration(),
-            own=self._own,
-            membership=self._membership,
-            weather=self._weather,
-            events=self.voice,
-            clock=self._clock,
-            isolation=self._controller_isolation("status", self.pulse.status),
-            queue=self._queue,
-            beat=self.pulse.status,
-            startup=self._startup,
-            rand=self._rand,
-        )
-
-    def _registration(self) -> Registration:
-        return Registration(
-            node_name=self._config.node_name,
-            nodes=self._lanes.nodes,
-            observer=self._observer,
-            events=self.voice,
-            own=self._own,
-            membership=self._membership,
-            clock=self._clock,
-            beat=self.pulse.status,
-            startup=self._startup,
-            rand=self._rand,
-        )
-
-    def _sensors(self) -> Loop:
-        return SensorLoop(
-            eviction=self._config.eviction,
-            observer=self._observer,
-            readiness=self._readiness,
-            clock=self._clock,
-            beat=self.pulse.sensors,
-        )
-
-    def _watch(self) -> WatchLoop:
-        return WatchLoop(
-            kind="*v1.Node",
-            source=self._lanes.own_node,
-            copy=self._own,
-            clock=self._clock,
-            weather=self._weather,
-            beat=self.pulse.watch,
-            isolation=self._unexpected.isolation("watch"),
+            unexpected.isolated("pods", self.pod_loop.run, self._pods_health),
+            *(unexpected.isolated(name, run, self._engine.health.failures_only(name)) for name, run in loops.items()),
         )

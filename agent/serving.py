@@ -17,8 +17,8 @@ from agent.adapters.server.tls import Tls, tell_about
 from agent.core.config import Config, Serving
 from agent.core.model import Object
 from agent.enrolment import serving_by_request, serving_from_files
-from agent.loops.weather import Weather
-from agent.node import Loop
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.runner import Runnable
 from agent.ports import Clock, ReviewApi, StartError
 
 
@@ -26,7 +26,7 @@ from agent.ports import Clock, ReviewApi, StartError
 class Doors:
     """What has to run as long as this node serves."""
 
-    loops: Sequence[Loop]
+    loops: Sequence[Runnable]
     listeners: Sequence[Listener]
 
     async def close(self) -> None:
@@ -45,12 +45,12 @@ class Doorkeeper:
     reviews: ReviewApi
     addresses: Callable[[], Sequence[Object]]
     clock: Clock
-    weather: Weather
+    dependencies: Dependencies
 
     async def open(self) -> Doors:
         """Listen where the settings say; a StartError says why that cannot be."""
         node, serving = NodeEndpoints(self.sources, self.clock), self.config.serving
-        loops: list[Loop] = []
+        loops: list[Runnable] = []
         listeners: list[Listener] = []
         if serving.enabled:
             listener, keeping = await self._main(node)
@@ -60,7 +60,7 @@ class Doorkeeper:
             listeners.append(self._read_only(node))
         return Doors((*loops, *listeners), listeners)
 
-    async def _main(self, node: NodeEndpoints) -> tuple[Listener, Sequence[Loop]]:
+    async def _main(self, node: NodeEndpoints) -> tuple[Listener, Sequence[Runnable]]:
         """The kubelet's API over TLS, for those who may."""
         config, serving, clock = self.config, self.config.serving, self.clock
         tls = await _tls(serving)
@@ -73,11 +73,11 @@ class Doorkeeper:
         certificate.on_change = listener.dismiss  # with it may go the client CA that somebody was trusted for
         return listener, keeping
 
-    async def _certificate(self, tls: Tls) -> tuple[ServingCertificate, Sequence[Loop]]:
+    async def _certificate(self, tls: Tls) -> tuple[ServingCertificate, Sequence[Runnable]]:
         if not self.config.certificates.serving_by_request:
             return await serving_from_files(self.config, clock=self.clock, tls=tls)
         return serving_by_request(
-            self.config, clock=self.clock, weather=self.weather, addresses=self.addresses, tls=tls
+            self.config, clock=self.clock, dependencies=self.dependencies, addresses=self.addresses, tls=tls
         )
 
     def _read_only(self, node: NodeEndpoints) -> Listener:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from agent.core.errors import ConfigError
-from agent.node import Loop
+from agent.machinery.runner import Runnable
 from agent.ports import StartError
 
 log = logging.getLogger(__name__)
@@ -17,12 +17,12 @@ LAST_WORDS_SECONDS = 3.0
 
 
 async def supervise(
-    loops: Sequence[Loop],
+    loops: Sequence[Runnable],
     stop: asyncio.Event,
     *,
     parting: Callable[[], Awaitable[None]] | None = None,
     parting_seconds: float = LAST_WORDS_SECONDS,
-    lasting: Sequence[Loop] = (),
+    lasting: Sequence[Runnable] = (),
     last_words: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Run all loops until `stop` and what is done at parting, lasting ones until the last words.
@@ -45,7 +45,7 @@ async def supervise(
                 task.cancel()
 
 
-def _name(loop: Loop) -> str:
+def _name(loop: Runnable) -> str:
     return str(getattr(loop, "name", type(loop).__name__))
 
 

@@ -11,7 +11,8 @@ from agent.adapters.lane import Lane
 from agent.adapters.manifests import ManifestFiles
 from agent.adapters.request_tally import RequestTally
 from agent.core.config import Config
-from agent.node import Lanes, PodLanes
+from agent.node import NodeClients, PodClients
+from agent.ports import WatchApi
 
 _REVIEW_SECONDS = 5.0  # somebody waits for us with a request of his own
 
@@ -51,24 +52,28 @@ def open_ways(credentials: Credentials, config: Config, on_unauthorized: Callabl
     )
 
 
-def lanes_of(ways: Ways, config: Config) -> Lanes:
+def clients_of(ways: Ways, config: Config) -> NodeClients:
     """The ways as a node uses them."""
-    return Lanes(
+    return NodeClients(
         nodes=KubeNodes(ways.rest),
         status_nodes=KubeNodes(ways.status),
         lease_nodes=KubeNodes(ways.lease),
         leases=KubeLeases(ways.lease),
         csinodes=KubeCSINodes(ways.rest),
         events=KubeEvents(ways.rest),
-        own_node=KubeSelection.node(ways.watch, config.node_name),
-        pods=None if config.pods.mode == "ignore" else _pod_lanes(ways, config),
+        pods=None if config.pods.mode == "ignore" else _pod_clients(ways, config),
     )
 
 
-def _pod_lanes(ways: Ways, config: Config) -> PodLanes:
-    return PodLanes(
+def _pod_clients(ways: Ways, config: Config) -> PodClients:
+    return PodClients(
         pods=KubePods(ways.pods),
-        own_pods=pods_of(ways.watch, config.node_name),
         events=KubeEvents(ways.pods),
         manifests=ManifestFiles(config.pods.manifest_path) if config.pods.manifest_path else None,
     )
+
+
+def watches_of(ways: Ways, config: Config) -> tuple[WatchApi, WatchApi | None]:
+    """The node's own Node and, unless they are ignored, its pods, to be followed."""
+    pods = None if config.pods.mode == "ignore" else pods_of(ways.watch, config.node_name)
+    return KubeSelection.node(ways.watch, config.node_name), pods

@@ -1,21 +1,19 @@
 """Create the node's CSINode, without which the node is not ready."""
 
 import logging
-import random
 from contextlib import suppress
 from math import inf
 
+from agent.controllers.state import NodeState
 from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
-from agent.loops.membership import Membership
-from agent.loops.readiness import Readiness
-from agent.loops.weather import Weather
 from agent.machinery.backoff import Backoff
-from agent.machinery.health import UNHEARD, Beat
-from agent.machinery.isolation import Isolation
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.isolation import CONTROLLER_PAUSES
 from agent.machinery.runner import Controller
 from agent.machinery.workqueue import WorkQueue
-from agent.ports import ApiError, Clock, CSINodeApi, NotFound, Rand
+from agent.ports import ApiError, CSINodeApi, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -29,61 +27,54 @@ class CSINodeController:
 
     def __init__(
         self,
-        *,
-        node_name: str,
+        state: NodeState,
         csinodes: CSINodeApi,
-        readiness: Readiness,
-        membership: Membership,
-        weather: Weather,
-        clock: Clock,
-        isolation: Isolation,
+        *,
         queue: WorkQueue[Controller],
-        beat: Beat = UNHEARD,
-        rand: Rand = random.random,
+        dependencies: Dependencies,
+        health: LoopHealth,
     ) -> None:
-        self.isolation = isolation
-        self._name = node_name
+        self.isolation = dependencies.unexpected.isolation("csinode", health, pauses=CONTROLLER_PAUSES)
+        self._state = state
         self._csinodes = csinodes
-        self._readiness = readiness
-        self._membership = membership
-        self._weather = weather
         self._queue = queue
-        self._beat = beat
-        self._backoff = Backoff(clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._connectivity = dependencies.connectivity
+        self._health = health
+        self._backoff = Backoff(dependencies.clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=dependencies.rand)
         self._served_uid: str | None = None  # the Node whose CSINode is there
 
     def start(self) -> None:
         """Keep the node from being ready, and begin with the first Node there is."""
-        self._membership.subscribe(self.on_node_changed)
-        self.on_node_changed()
+        self._state.on_replaced(self.on_node_replaced)
+        self.on_node_replaced()
 
-    def on_node_changed(self) -> None:
+    def on_node_replaced(self) -> None:
         """The node is not ready before a new Node has its CSINode."""
-        if self._membership.uid is None or self._membership.uid != self._served_uid:
+        if self._state.uid is None or self._state.uid != self._served_uid:
             self._served_uid = None
-            self._readiness.block(_SUBJECT, "CSINode is not yet initialized")
+            self._state.block(_SUBJECT, "CSINode is not yet initialized")
             self._queue.add(self)
 
     async def sync(self) -> float:
         """Create the CSINode of the Node if there is none. Returns infinity when there is nothing left to do."""
-        uid = self._membership.uid
+        uid = self._state.uid
         if self._backoff.left_seconds:
             return self._backoff.left_seconds
         if uid is None or uid == self._served_uid:
-            self._beat.settled()
+            self._health.settled()
             return inf
         try:
             await self._ensure(uid)
         except ApiError as error:
-            self._beat.failed(error)
-            log.error("Failed to initialize CSINode", {"err": error, "node": self._name})
-            self._weather.on_recovered(self._on_recovered)
+            self._health.failed(error)
+            log.error("Failed to initialize CSINode", {"err": error, "node": self._state.name})
+            self._connectivity.on_recovered(self._on_recovered)
             return self._backoff.next(error)
         self._backoff.reset()
-        if uid == self._membership.uid:
+        if uid == self._state.uid:
             self._served_uid = uid
-            self._readiness.clear(_SUBJECT)
-            self._beat.settled()
+            self._state.clear(_SUBJECT)
+            self._health.settled()
         return inf
 
     async def _ensure(self, uid: str) -> None:
@@ -93,15 +84,15 @@ class CSINodeController:
             return
         if existing:
             with suppress(NotFound):  # collected with the Node that owned it
-                await self._csinodes.delete(self._name)
-        await self._csinodes.create(new_csinode(self._name, uid))
+                await self._csinodes.delete(self._state.name)
+        await self._csinodes.create(new_csinode(self._state.name, uid))
 
     async def _existing(self) -> Object | None:
         try:
-            return await self._csinodes.get(self._name)
+            return await self._csinodes.get(self._state.name)
         except NotFound:
             return None
 
-    def _on_recovered(self) -> None:
+    def _on_recovered(self, delay_seconds: float) -> None:
         self._backoff.cut_short()
-        self._queue.add(self)
+        self._queue.add_after(self, delay_seconds)

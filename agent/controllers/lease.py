@@ -1,23 +1,21 @@
 """Renew the node's Lease."""
 
 import logging
-import random
 from contextlib import suppress
 
-from agent.core.config import Config
+from agent.controllers.state import NodeState
 from agent.core.csinode import is_owned_by
 from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
 from agent.core.schedule import jittered
-from agent.loops.membership import Membership
-from agent.loops.weather import Weather
 from agent.machinery.backoff import Backoff
-from agent.machinery.health import UNHEARD, Beat
-from agent.machinery.isolation import Isolation
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.isolation import Pauses
 from agent.machinery.runner import Controller
 from agent.machinery.workqueue import WorkQueue
-from agent.ports import ApiError, Clock, Conflict, LeaseApi, NodeApi, NotFound, Rand
+from agent.ports import ApiError, Conflict, LeaseApi, NodeApi, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -33,31 +31,29 @@ class LeaseController:
 
     def __init__(
         self,
+        state: NodeState,
         *,
-        config: Config,
         leases: LeaseApi,
         nodes: NodeApi,
-        membership: Membership,
-        weather: Weather,
-        clock: Clock,
-        isolation: Isolation,
         queue: WorkQueue[Controller],
-        beat: Beat = UNHEARD,
-        rand: Rand = random.random,
+        dependencies: Dependencies,
+        health: LoopHealth,
     ) -> None:
-        self.isolation = isolation
-        self._name = config.node_name
-        self._duration_seconds = config.heartbeat.lease_duration_seconds
-        self._period_seconds = config.heartbeat.lease_renew_seconds
+        heartbeat = state.config.heartbeat
+        self._duration_seconds = heartbeat.lease_duration_seconds
+        self._period_seconds = heartbeat.lease_renew_seconds
+        # As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals
+        first_seconds, most_seconds = (min(seconds, self._period_seconds) for seconds in _BACKOFF_SECONDS)
+        self.isolation = dependencies.unexpected.isolation("lease", health, pauses=Pauses(first_seconds, most_seconds))
+        self._state = state
         self._leases = leases
         self._nodes = nodes
-        self._membership = membership
-        self._weather = weather
         self._queue = queue
-        self._clock = clock
-        self._beat = beat
-        self._rand = rand
-        self._backoff = Backoff(clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._connectivity = dependencies.connectivity
+        self._clock = dependencies.clock
+        self._rand = dependencies.rand
+        self._health = health
+        self._backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._latest: Object | None = None
         self._served_uid: str | None = None  # the Node at the time of the last try
         self._fails = False
@@ -65,17 +61,17 @@ class LeaseController:
 
     def start(self) -> None:
         """Renew for the first time as soon as there is a Node."""
-        self._membership.subscribe(self.on_node_changed)
+        self._state.on_replaced(self.on_node_replaced)
         self._queue.add(self)
 
     async def sync(self) -> float:
         """Renew once. Returns the seconds until the next call; a failure is logged and retried with backoff."""
-        self._served_uid = self._membership.uid
+        self._served_uid = self._state.uid
         self._began_seconds = self._clock.monotonic()
         if self._backoff.left_seconds:
             return self._backoff.left_seconds
-        if self._membership.is_gone:
-            self._beat.settled()  # a lease of nobody would only be collected
+        if self._state.is_deleted:
+            self._health.settled()  # a lease of nobody would only be collected
             return self._period()
         latest, self._latest = self._latest, None  # an error that nobody expects forgets it: it may be the cause
         delay_seconds = await self._renew_latest(latest) if latest else None
@@ -85,7 +81,7 @@ class LeaseController:
         """Renew what was written last, without reading it; None where it has to be read again."""
         if self._is_of_another_node(latest):  # collected with its Node, or about to be
             with suppress(ApiError):  # it is still there, or there is a failure, which the next step logs
-                return self._renewed(await self._leases.create(self._new(str(self._membership.uid))))
+                return self._renewed(await self._leases.create(self._new(str(self._state.uid))))
             return None
         try:
             return self._renewed(await self._renew(latest))
@@ -105,7 +101,7 @@ class LeaseController:
             return delay_seconds
         self._backoff.reset()
         if ensured is None:
-            self._beat.settled()  # there is no Node to be alive
+            self._health.settled()  # there is no Node to be alive
             return self._period()
         self._latest = ensured
         try:
@@ -116,12 +112,12 @@ class LeaseController:
             log.error("Will retry updating lease", {"err": error, "interval": format_seconds(self._period_seconds)})
             return self._period()
 
-    def on_node_changed(self) -> None:
+    def on_node_replaced(self) -> None:
         """Renew at once for a Node that has no lease yet.
 
         Better than kubelet, whose first lease comes 10 s late: a lease needs its Node, and no more than that.
         """
-        if self._membership.uid in {None, self._served_uid}:
+        if self._state.uid in {None, self._served_uid}:
             return
         if self._latest is None or self._is_of_another_node(self._latest):
             self._queue.add(self)
@@ -136,7 +132,7 @@ class LeaseController:
             try:
                 base = base or (await self._ensure())[0]
                 if base is None:
-                    raise NotFound(f'node "{self._name}" not found')
+                    raise NotFound(f'node "{self._state.name}" not found')
                 return await self._leases.replace(await self._next(base))
             except ApiError as error:
                 base = None if isinstance(error, Conflict) else base
@@ -148,17 +144,17 @@ class LeaseController:
 
     async def _next(self, lease: Object) -> Object:
         if not lease["metadata"].get("ownerReferences") or self._is_of_another_node(lease):
-            lease = owned(lease, self._name, self._membership.uid or await self._node_uid())
+            lease = owned(lease, self._state.name, self._state.uid or await self._node_uid())
         return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
 
     def _is_of_another_node(self, lease: Object) -> bool:
-        uid = self._membership.uid
+        uid = self._state.uid
         return uid is not None and not is_owned_by(lease, uid)
 
     async def _ensure(self) -> tuple[Object | None, bool]:
         """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""
         try:
-            return await self._leases.get(self._name), False
+            return await self._leases.get(self._state.name), False
         except NotFound:
             return await self._create()
 
@@ -166,25 +162,27 @@ class LeaseController:
         try:
             uid = await self._node_uid()
         except NotFound as error:
-            if self._membership.is_gone or not self._membership.wants_registration:
+            if self._state.is_deleted or not self._state.wants_registration:
                 log.error(
                     "Failed to get node when trying to set owner ref to the node lease",
-                    {"err": error, "node": self._name},
+                    {"err": error, "node": self._state.name},
                 )
             return None, False
         return await self._leases.create(self._new(uid)), True
 
     def _new(self, uid: str) -> Object:
-        return new_lease(self._name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now())
+        return new_lease(
+            self._state.name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now()
+        )
 
     async def _node_uid(self) -> str:
         """The UID of the Node as it is at this moment, which may be news."""
         try:
-            uid: str = (await self._nodes.get(self._name))["metadata"]["uid"]
+            uid: str = (await self._nodes.get(self._state.name))["metadata"]["uid"]
         except NotFound:
-            self._membership.lost()
+            self._state.forget()
             raise
-        self._membership.seen(uid)
+        self._state.on_uid_shown(uid)
         return uid
 
     def _period(self) -> float:
@@ -193,22 +191,22 @@ class LeaseController:
     def _renewed(self, lease: Object) -> float:
         self._latest = lease
         self._backoff.reset()
-        self._beat.ok(self._clock.monotonic() - self._began_seconds)
+        self._health.ok(self._clock.monotonic() - self._began_seconds)
         if self._fails:
             self._fails = False
-            self._weather.improved()
+            self._connectivity.notify_recovered()
         return self._period()
 
     def _retry(self, error: ApiError) -> float:
         self._failed(error)
         delay_seconds = self._backoff.next(error)
-        self._weather.on_recovered(self._on_recovered)
+        self._connectivity.on_recovered(self._on_recovered)
         return delay_seconds
 
-    def _on_recovered(self) -> None:
+    def _on_recovered(self, delay_seconds: float) -> None:
         self._backoff.cut_short()
-        self._queue.add(self)
+        self._queue.add_after(self, delay_seconds)
 
     def _failed(self, error: ApiError) -> None:
         self._fails = True
-        self._beat.failed(error)
+        self._health.failed(error)

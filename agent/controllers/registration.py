@@ -1,20 +1,17 @@
 """Create our Node, or reconcile the one that is there."""
 
 import logging
-import random
 
+from agent.controllers.state import NodeState
 from agent.core.events import status_events
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
 from agent.core.schedule import jittered
-from agent.loops.membership import Membership
-from agent.loops.observe import Observer
-from agent.loops.ownnode import OwnNode
-from agent.loops.startup import Startup
 from agent.machinery.backoff import Backoff
-from agent.machinery.health import UNHEARD, Beat
-from agent.ports import AlreadyExists, ApiError, Clock, Forbidden, NodeApi, NotFound, Rand, Recorder
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -31,30 +28,15 @@ class Registration:
     """Sees to it that the Node exists; the status controller calls it while there is none."""
 
     def __init__(
-        self,
-        *,
-        node_name: str,
-        nodes: NodeApi,
-        observer: Observer,
-        events: Recorder,
-        own: OwnNode,
-        membership: Membership,
-        clock: Clock,
-        beat: Beat = UNHEARD,
-        startup: Startup | None = None,
-        rand: Rand = random.random,
+        self, state: NodeState, nodes: NodeApi, events: Recorder, *, dependencies: Dependencies, health: LoopHealth
     ) -> None:
-        self._name = node_name
+        self._state = state
         self._nodes = nodes
-        self._observer = observer
         self._events = events
-        self._own = own
-        self._membership = membership
-        self._clock = clock
-        self._beat = beat
-        self._startup = startup
-        self._rand = rand
-        self.backoff = Backoff(clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=rand)
+        self._clock = dependencies.clock
+        self._rand = dependencies.rand
+        self._health = health
+        self.backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._registered_at = 0.0
         self._returns = 0  # how often in a row the Node was deleted before it had lived for long
         self._return_at: float | None = None
@@ -66,14 +48,14 @@ class Registration:
         try:
             node = await self._create_or_reconcile()
         except ApiError as error:
-            self._beat.failed(f"unable to register: {error}")
-            log.error("Unable to register node with API server", {"err": error, "node": self._name})
+            self._health.failed(f"unable to register: {error}")
+            log.error("Unable to register node with API server", {"err": error, "node": self._state.name})
             return self.backoff.next(error)
         self.backoff.reset()
         self._return_at = None
         self._registered_at = self._clock.monotonic()
-        self._membership.joined(node["metadata"]["uid"])
-        self._own.put(node)
+        self._state.register(node["metadata"]["uid"])
+        self._state.put(node)
         return 0.0
 
     def _return_seconds(self) -> float:
@@ -81,8 +63,8 @@ class Registration:
 
         Whoever deleted it may be about to make it again, and what belonged to it is being collected.
         """
-        shown = self._own.node
-        if not self._membership.is_gone or (shown and self._membership.is_successor(shown["metadata"]["uid"])):
+        shown = self._state.node
+        if not self._state.is_deleted or (shown and self._state.is_successor(shown["metadata"]["uid"])):
             return 0.0
         now = self._clock.monotonic()
         if self._return_at is None:
@@ -94,40 +76,40 @@ class Registration:
             if self._returns == _CONSPICUOUS_RETURNS:
                 log.warning(
                     "Node is deleted again and again soon after it was registered, will register it ever later",
-                    {"node": self._name, "most": format_seconds(most_seconds * (1 + _RETURN_JITTER))},
+                    {"node": self._state.name, "most": format_seconds(most_seconds * (1 + _RETURN_JITTER))},
                 )
             self._return_at = now + jittered(delay_seconds, _RETURN_JITTER, self._rand())
         return max(0.0, self._return_at - now)
 
     async def _create_or_reconcile(self) -> Object:
-        facts = await self._observer.facts({})
+        facts = await self._state.facts({})
         node, desired = new_node(facts)
-        log.info("Attempting to register node", {"node": self._name})
-        if self._startup:
-            self._startup.attempted()
+        log.info("Attempting to register node", {"node": self._state.name})
+        self._state.startup.attempted()
         if desired.errors:
-            log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
-        shown = self._own.node
-        if shown and self._membership.is_successor(shown["metadata"]["uid"]):
+            log.error(
+                "Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._state.name}
+            )
+        shown = self._state.node
+        if shown and self._state.is_successor(shown["metadata"]["uid"]):
             return await self._reconcile(shown, node)
         try:
             registered = await self._nodes.create(node)
         except (AlreadyExists, Forbidden) as refusal:
             registered = await self._reconcile(await self._existing(refusal), node)
-            if self._membership.is_gone:
+            if self._state.is_deleted:
                 return registered  # others made it again: the first report tells what is new of its status
         else:
-            log.info("Successfully registered node", {"node": self._name})
-            if self._startup:
-                self._startup.registered()
+            log.info("Successfully registered node", {"node": self._state.name})
+            self._state.startup.registered()
         # kubelet tells the status that it registers with, whether a Node is there already or not
-        for event in status_events(self._name, {}, node["status"]):
+        for event in status_events(self._state.name, {}, node["status"]):
             self._events.record(event)
         return registered
 
     async def _existing(self, refusal: ApiError) -> Object:
         try:
-            return await self._nodes.get(self._name)
+            return await self._nodes.get(self._state.name)
         except ApiError:
             # Where creation was forbidden, that is what a person has to know, not that the Node is missing.
             if isinstance(refusal, Forbidden):
@@ -137,9 +119,9 @@ class Registration:
     async def _reconcile(self, existing: Object, fresh: Object) -> Object:
         if patch := reconcile_patch(existing, fresh):
             try:
-                existing = await self._nodes.patch_status(self._name, patch)
+                existing = await self._nodes.patch_status(self._state.name, patch)
             except NotFound:
-                self._own.forget()
+                self._state.forget()
                 raise
-        log.info("Node was previously registered", {"node": self._name})
+        log.info("Node was previously registered", {"node": self._state.name})
         return existing

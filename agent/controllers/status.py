@@ -1,11 +1,10 @@
 """Snapshot → desired → patch, on its own rhythm."""
 
 import logging
-import random
 
 from agent.controllers.registration import Registration
+from agent.controllers.state import NodeState
 from agent.core.conditions import find_condition, is_ready
-from agent.core.config import Config
 from agent.core.events import schedulable_events, start_events, status_events
 from agent.core.facts import Facts
 from agent.core.model import Object
@@ -14,18 +13,13 @@ from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
 from agent.core.tally import Counter
-from agent.loops.membership import Membership
-from agent.loops.observe import Observer
-from agent.loops.ownnode import OwnNode
-from agent.loops.readiness import Readiness
-from agent.loops.startup import Startup
-from agent.loops.weather import Weather
 from agent.machinery.backoff import Backoff
-from agent.machinery.health import UNHEARD, Beat
-from agent.machinery.isolation import Isolation
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.isolation import CONTROLLER_PAUSES
 from agent.machinery.runner import Controller
 from agent.machinery.workqueue import WorkQueue
-from agent.ports import ApiError, Clock, NodeApi, NotFound, Rand, Recorder
+from agent.ports import ApiError, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -39,55 +33,44 @@ class StatusController:
 
     def __init__(
         self,
+        state: NodeState,
         *,
-        config: Config,
         nodes: NodeApi,
-        observer: Observer,
-        readiness: Readiness,
         registration: Registration,
-        own: OwnNode,
-        membership: Membership,
-        weather: Weather,
         events: Recorder,
-        clock: Clock,
-        isolation: Isolation,
         queue: WorkQueue[Controller],
-        beat: Beat = UNHEARD,
-        startup: Startup | None = None,
-        rand: Rand = random.random,
+        dependencies: Dependencies,
+        health: LoopHealth,
     ) -> None:
-        self.isolation = isolation
-        self._config = config
-        self._name = config.node_name
+        self.isolation = dependencies.unexpected.isolation("status", health, pauses=CONTROLLER_PAUSES)
+        self._state = state
+        self._heartbeat = state.config.heartbeat
         self._nodes = nodes
-        self._observer = observer
-        self._readiness = readiness
         self._registration = registration
-        self._own = own
-        self._membership = membership
-        self._weather = weather
         self._events = events
-        self._clock = clock
         self._queue = queue
-        self._beat = beat
-        self._startup = startup
-        self._rand = rand
-        self._schedule = ReportSchedule(config.heartbeat.status_report_seconds)
-        self._backoff = Backoff(clock, 0.0, 0.0, rand=rand)  # only as long as the API server asks for
+        self._connectivity = dependencies.connectivity
+        self._clock = dependencies.clock
+        self._rand = dependencies.rand
+        self._health = health
+        self._schedule = ReportSchedule(self._heartbeat.status_report_seconds)
+        self._backoff = Backoff(self._clock, 0.0, 0.0, rand=self._rand)  # only as long as the API server asks for
         self._settled_at = 0.0
         self._pod_cidrs: list[str] = []
         self._cordoned = False
         self._is_first = True
         self._fails = False
-        self.reports = Counter(
-            "fake_kubelet_status_reports_total",
-            "Status reports that were sent, skipped because nothing was to be told, or failed.",
-            ("outcome", "reason"),
+        self._reports = dependencies.metrics.register(
+            Counter(
+                "fake_kubelet_status_reports_total",
+                "Status reports that were sent, skipped because nothing was to be told, or failed.",
+                ("outcome", "reason"),
+            )
         )
 
     def start(self) -> None:
         """Register, and report as soon as anything changes that the status depends on."""
-        self._readiness.subscribe(lambda: self._queue.add(self))
+        self._state.on_changed(lambda: self._queue.add(self))
         self._queue.add(self)
 
     async def sync(self) -> float:
@@ -95,10 +78,10 @@ class StatusController:
 
         A failure is logged and left to the next tick; while there is no Node, it is registered instead.
         """
-        self._membership.check()
-        if self._config.registration.register_node and self._membership.wants_registration:
+        self._state.raise_if_final()
+        if self._state.wants_registration:
             if delay_seconds := await self._registration.sync():
-                self._weather.on_recovered(self._on_recovered)
+                self._connectivity.on_recovered(self._on_recovered)
                 return delay_seconds
             self._settled_at = self._clock.monotonic() + _SETTLE_SECONDS
         if left_seconds := self._backoff.left_seconds or self._settle_seconds():
@@ -106,7 +89,7 @@ class StatusController:
         self._settled_at = 0.0
         began_seconds = self._clock.monotonic()
         for tries_left in reversed(range(_TRIES)):
-            if self._membership.wants_registration:
+            if self._state.wants_registration:
                 break  # deleted meanwhile, which has woken us already
             try:
                 await self._update(first=tries_left == _TRIES - 1)
@@ -118,76 +101,78 @@ class StatusController:
                 self._succeeded(began_seconds)
                 break
         else:
-            self.reports.add("failed", "error")
+            self._reports.add("failed", "error")
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
-        return jittered(self._config.heartbeat.status_update_seconds, _JITTER, self._rand())
+        return jittered(self._heartbeat.status_update_seconds, _JITTER, self._rand())
 
     def _settle_seconds(self) -> float:
         """How long to let the CSINode come first, so that the first report can say Ready.
 
         Better than kubelet, whose first report may be quicker, and calls a Node not ready that was Ready all along.
         """
-        return max(0.0, self._settled_at - self._clock.monotonic()) if self._readiness.problems else 0.0
+        return max(0.0, self._settled_at - self._clock.monotonic()) if self._state.problems else 0.0
 
-    def _on_recovered(self) -> None:
+    def _on_recovered(self, delay_seconds: float) -> None:
         self._registration.backoff.cut_short()
-        self._queue.add(self)
+        self._queue.add_after(self, delay_seconds)
 
     def _succeeded(self, began_seconds: float) -> None:
         self._backoff.reset()
-        self._beat.ok(self._clock.monotonic() - began_seconds)
+        self._health.ok(self._clock.monotonic() - began_seconds)
         if self._fails:
             self._fails = False
-            self._weather.improved()
+            self._connectivity.notify_recovered()
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
-        if first and self._own.node:
-            return self._own.node
-        if first and self._own.is_known:
-            raise NotFound(f'node "{self._name}" not found')
-        node = await self._nodes.get(self._name)
-        self._own.put(node)
+        if first and self._state.node:
+            return self._state.node
+        if first and self._state.is_synced:
+            raise NotFound(f'node "{self._state.name}" not found')
+        node = await self._nodes.get(self._state.name)
+        self._state.put(node)
         return node
 
     async def _update(self, *, first: bool) -> None:
         try:
             await self._bring_up_to_date(await self._current(first=first))
         except NotFound:
-            self._own.forget()
+            self._state.forget()
             raise
 
     async def _bring_up_to_date(self, node: Object) -> None:
-        facts = await self._observer.facts(node.get("status", {}))
+        facts = await self._state.facts(node.get("status", {}))
         desired = desired_status(facts)
         if desired.errors:
-            log.error("Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._name})
+            log.error(
+                "Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._state.name}
+            )
         patch = node_patch(node, {**with_own_metadata(node, facts), "status": desired.status})
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
         if changed or self._schedule.due(now_seconds):
-            self._own.put(await self._nodes.patch_status(self._name, patch))
+            self._state.put(await self._nodes.patch_status(self._state.name, patch))
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
-            self.reports.add("sent", "changed" if changed else "due")
+            self._reports.add("sent", "changed" if changed else "due")
         else:
-            self.reports.add("skipped", "unchanged")
-        if self._startup and is_ready(desired.status):
-            self._startup.ready()
+            self._reports.add("skipped", "unchanged")
+        if is_ready(desired.status):
+            self._state.startup.ready()
         self._tell(node, facts, desired.status)
 
     def _tell(self, node: Object, facts: Facts, status: Object) -> None:
         """Record what changed: an event is the difference between two states."""
         cordoned = bool(node.get("spec", {}).get("unschedulable"))
         events = [
-            *(start_events(self._name, facts.observed, facts.host) if self._is_first else ()),
-            *status_events(self._name, facts.observed, status),
-            *schedulable_events(self._name, was_cordoned=self._cordoned, is_cordoned=cordoned),
+            *(start_events(self._state.name, facts.observed, facts.host) if self._is_first else ()),
+            *status_events(self._state.name, facts.observed, status),
+            *schedulable_events(self._state.name, was_cordoned=self._cordoned, is_cordoned=cordoned),
         ]
         self._cordoned, self._is_first = cordoned, False
         for event in events:
             self._events.record(event)
         if is_ready(facts.observed) and not is_ready(status):
-            log.info("Node became not ready", {"node": self._name, "condition": find_condition(status, "Ready")})
+            log.info("Node became not ready", {"node": self._state.name, "condition": find_condition(status, "Ready")})
 
     def _pod_cidr_changed(self, node: Object) -> bool:
         """A pod CIDR seen for the first time counts as a change, as kubelet has it."""
@@ -201,7 +186,7 @@ class StatusController:
     def _failed(self, error: ApiError) -> None:
         self._fails = True
         if isinstance(error, NotFound):
-            self._beat.settled()  # there is no Node to tell about; to register it is another matter
+            self._health.settled()  # there is no Node to tell about; to register it is another matter
         else:
-            self._beat.failed(error)
+            self._health.failed(error)
         log.error("Error updating node status, will retry", {"err": error})

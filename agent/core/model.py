@@ -69,3 +69,12 @@ class HostSnapshot:
     kernel_version: str = ""
     os_image: str = "Unknown"
     architecture: str = "amd64"  # in Go's spelling
+
+
+def is_newer(left: str, right: str) -> bool:
+    """Whether one resourceVersion is newer than another; what is not a number cannot be compared, and is not."""
+    if not all(text.isascii() and text.isdecimal() for text in (left, right)):
+        return False
+    # Without int(), which raises for thousands of digits.
+    left, right = left.lstrip("0"), right.lstrip("0")
+    return (len(left), left) > (len(right), right)

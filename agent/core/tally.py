@@ -1,8 +1,8 @@
 """Labelled numbers that any room writes down; whoever is asked for metrics renders them."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, TypeVar
 
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """The buckets that a Kubernetes histogram of durations has where nobody chose others."""
@@ -132,3 +132,30 @@ class Histogram(_Tally):
 
 
 Tally = Counter | Gauge | Histogram
+T = TypeVar("T", Counter, Gauge, Histogram)
+
+
+class Registry:
+    """The metrics of a process: one for each name, however many nodes write to it."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Tally] = {}
+        self._collectors: list[Callable[[], Iterable[Family]]] = []
+
+    def register(self, metric: T) -> T:
+        """Return the metric of this name: this one, unless there is one already."""
+        registered = self._metrics.setdefault(metric.name, metric)
+        if type(registered) is not type(metric) or registered.labels != metric.labels:
+            raise ValueError(f"{metric.name} is registered already, and not as this")
+        return registered
+
+    def collect(self, collector: Callable[[], Iterable[Family]]) -> None:
+        """Ask this for further metrics whenever somebody asks for all."""
+        self._collectors.append(collector)
+
+    def families(self) -> Iterator[Family]:
+        """All metrics as they are now."""
+        for metric in self._metrics.values():
+            yield metric.family()
+        for collector in self._collectors:
+            yield from collector()

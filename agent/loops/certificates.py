@@ -10,9 +10,9 @@ from agent.core.tally import Family
 from agent.core.x509 import Certificate
 from agent.klog import V2
 from agent.loops.renewals import CLIENT, Renewals
-from agent.loops.retry import renewing_certificate
 from agent.loops.signing import Signing
-from agent.loops.weather import Weather
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.retry import renewing_certificate
 from agent.ports import (
     ApiError,
     CertificateStore,
@@ -46,14 +46,14 @@ class CertificateLoop:
         desk: SigningDesk,
         keys: KeyMaker,
         clock: Clock,
-        weather: Weather,
+        dependencies: Dependencies,
         rand: Rand = random.random,
         on_new: Callable[[], None] = lambda: None,
         at_once: bool = False,
         kind: str = CLIENT,
     ) -> None:
         self._template, self._store, self._desk, self._keys = template, store, desk, keys
-        self._clock, self._weather, self._rand, self._on_new = clock, weather, rand, on_new
+        self._clock, self._dependencies, self._rand, self._on_new = clock, dependencies, rand, on_new
         self._signing = Signing(keys=keys, clock=clock)
         self._renewals = Renewals(kind)
         self._at_once = at_once  # what is there is not meant to last
@@ -97,7 +97,7 @@ class CertificateLoop:
         return self._renewals.families(self.certificate, self._clock.now())
 
     async def _renew(self) -> None:
-        async for attempt in renewing_certificate(self._weather, self._failed):
+        async for attempt in renewing_certificate(self._dependencies, self._failed):
             with attempt:
                 await self.sync()
 

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from agent.controllers.host_monitor import PressureMonitor
 from agent.core.config import Eviction
 from agent.core.model import Object
 from agent.core.pods.ending import Order
 from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
-from agent.loops.observe import Observer
 from agent.ports import Clock, Recorder
 
 log = logging.getLogger(__name__)
@@ -22,14 +22,14 @@ class EvictionLoop:
         self,
         *,
         eviction: Eviction,
-        observer: Observer,
+        pressure: PressureMonitor,
         pods: Callable[[], Sequence[Object]],
         end: Callable[[Object, Order], None],
         events: Recorder,
         clock: Clock,
     ) -> None:
         self._eviction = eviction
-        self._observer = observer
+        self._pressure = pressure
         self._pods = pods
         self._end = end
         self._events = events
@@ -43,13 +43,13 @@ class EvictionLoop:
 
     def sync(self) -> None:
         """Look once, and end the pod whose turn it is."""
-        threshold = most_urgent(self._observer.due)
+        threshold = most_urgent(self._pressure.due)
         if threshold is None:
             return
         log.info("Eviction manager: attempting to reclaim", {"resourceName": resource_of(threshold)})
         self._events.record(attempt(resource_of(threshold)))
         for pod in ranked(self._pods(), threshold)[:1]:
-            reason, message = verdict(threshold, self._observer.signals)
+            reason, message = verdict(threshold, self._pressure.signals)
             grace = grace_seconds(pod, threshold, self._eviction.max_pod_grace_seconds)
             name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
             log.info("Eviction manager: must evict pod(s) to reclaim", {"signal": threshold.signal, "pod": name})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agent.core.conditions import find_condition
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
-from agent.machinery.isolation import Isolation, UnexpectedErrors
+from agent.machinery.isolation import Isolation
 from agent.ports import Clock, ServiceManager
 
 log = logging.getLogger(__name__)
@@ -31,13 +31,11 @@ class Vitals:
 class NotifyLoop:
     """Says READY with the first heartbeat, then WATCHDOG while no loop is stuck, and STATUS in words all the time."""
 
-    def __init__(
-        self, *, node_name: str, manager: ServiceManager, clock: Clock, isolation: Isolation | None = None
-    ) -> None:
+    def __init__(self, *, node_name: str, manager: ServiceManager, clock: Clock, isolation: Isolation) -> None:
         self._name = node_name
         self._manager = manager
         self._clock = clock
-        self._isolation = isolation or UnexpectedErrors(node_name, clock).isolation("notify")
+        self._isolation = isolation
         self._vitals: Callable[[], Vitals | None] = lambda: None
         self._is_ready = False
         self._asked_at = -_TICK_SECONDS

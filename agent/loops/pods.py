@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from agent.controllers.state import NodeState
 from agent.core.config import Config
 from agent.core.facts import timestamp
 from agent.core.model import Object
@@ -27,12 +28,9 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
 from agent.core.pods.status import Setting
 from agent.klog import V2
-from agent.loops.observe import Observer
-from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import HeldPod, PodShelf, uid_of
-from agent.loops.readiness import Readiness
 from agent.loops.staticpods import StaticPodLoop
-from agent.machinery.health import UNHEARD, Beat
+from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Attempt, UnexpectedErrors
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import ApiError, Clock, NodeApi, NotFound, PodApi, Recorder
@@ -55,30 +53,25 @@ class PodLoop:
         config: Config,
         pods: PodApi,
         nodes: NodeApi,
-        own: OwnNode,
-        observer: Observer,
-        readiness: Readiness,
+        state: NodeState,
         events: Recorder,
         clock: Clock,
         shelf: PodShelf | None = None,
         static: StaticPodLoop | None = None,
-        beat: Beat = UNHEARD,
-        unexpected: UnexpectedErrors | None = None,
+        health: LoopHealth,
+        unexpected: UnexpectedErrors,
     ) -> None:
         self._config = config
         self._api = pods
         self._nodes = nodes
-        self._own = own
-        self._observer = observer
-        self._readiness = readiness
+        self._state = state
         self._events = events
         self._clock = clock
         self._static = static
         self.shelf = shelf or PodShelf()
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._unkept: dict[str, Object] = {}  # pods that the shelf could not take, by UID
-        unexpected = unexpected or UnexpectedErrors(config.node_name, clock)
-        self._isolation = unexpected.isolation("pods", beat, size=lambda: self.shelf.size + len(self._unkept))
+        self._isolation = unexpected.isolation("pods", health, size=lambda: self.shelf.size + len(self._unkept))
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """All pods at a version; the oldest come first, as a kubelet admits them."""
@@ -176,7 +169,7 @@ class PodLoop:
         """Send one status after the other until there is nothing new, then remove what has ended."""
         sent = None
         while True:
-            node, pod = self._own.node, known.pod
+            node, pod = self._state.node, known.pod
             if node is None:
                 self._queue.add_after(uid, _NO_NODE_SECONDS)
                 return
@@ -197,10 +190,10 @@ class PodLoop:
     async def _fresh(self, node: Object) -> Object:
         """The Node as it is now: as kubelet reads it before it refuses a pod for labels that may be old."""
         try:
-            self._own.put(await self._nodes.get(self._config.node_name))
+            self._state.put(await self._nodes.get(self._config.node_name))
         except ApiError as error:
             log.error("Failed to synchronously fetch node info", {"err": error})
-        return self._own.node or node
+        return self._state.node or node
 
     async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
         """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
@@ -249,8 +242,8 @@ class PodLoop:
         return Premises(
             node=node,
             others=self.shelf.claims(known),
-            pressure=self._observer.pressure,
-            problems=self._readiness.problems,
+            pressure=self._state.pressure.conditions,
+            problems=self._state.problems,
             allowed_sysctls=self._config.pods.allowed_sysctls,
         )
 

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent.core.model import Object
+from agent.core.model import Object, is_newer
 from agent.core.pods.addresses import AddressBook
 from agent.core.pods.ending import Order
 from agent.core.pods.parts import is_begun, is_doomed, is_mirror, is_terminal
 from agent.core.pods.resources import Claim, claim
 from agent.core.pods.static import shown_hash
 from agent.core.pods.stats import PodInfo, pod_info
-from agent.loops.ownnode import is_newer
 
 
 class HeldPod:

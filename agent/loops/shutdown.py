@@ -4,22 +4,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from agent.controllers.state import NodeState
 from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
 from agent.core.goduration import format_seconds
 from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
-from agent.core.tally import Gauge
+from agent.core.tally import Gauge, Registry
 from agent.klog import V1
-from agent.loops.events import EventLoop
-from agent.loops.ownnode import OwnNode
-from agent.loops.readiness import Readiness
-from agent.machinery.isolation import Isolation, UnexpectedErrors
-from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind
+from agent.machinery.isolation import Isolation
+from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind, Recorder
 
 log = logging.getLogger(__name__)
 
 _SUBJECT = "shutdown"
 _TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
+_LOOK_SECONDS = 0.05
 _RECONNECT_SECONDS = 1.0
 _RELOAD_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
 
@@ -30,43 +29,43 @@ class Departure:
     def __init__(
         self,
         *,
-        readiness: Readiness,
-        own: OwnNode,
-        events: EventLoop,
+        state: NodeState,
+        events: Recorder,
         clock: Clock,
-        end_pods: Callable[[], Awaitable[None]] | None = None,
-        isolation: Isolation | None = None,
+        end_pods: Callable[[], Awaitable[None]],
+        isolation: Isolation,
+        metrics: Registry,
     ) -> None:
-        self._readiness = readiness
+        self._state = state
         self._end_pods = end_pods
-        self._own = own
         self._events = events
         self._clock = clock
-        self._isolation = isolation or UnexpectedErrors("", clock).isolation("shutdown")
-        self.began, self.ended = (
-            Gauge(
-                f"kubelet_graceful_shutdown_{word}_time_seconds",
-                f"[ALPHA] Last graceful shutdown {word} time since unix epoch in seconds",
+        self._isolation = isolation
+        self._began, self._ended = (
+            metrics.register(
+                Gauge(
+                    f"kubelet_graceful_shutdown_{word}_time_seconds",
+                    f"[ALPHA] Last graceful shutdown {word} time since unix epoch in seconds",
+                )
             )
             for word in ("start", "end")
         )
 
     async def begin(self) -> None:
         """Become not ready and meanwhile have the pods end; return when that is done, or when time is up."""
-        self.began.set(value=self._clock.now().timestamp())
+        self._began.set(value=self._clock.now().timestamp())
         self._events.record(SHUTDOWN_DETECTED)
-        self._readiness.block(_SUBJECT, SHUTTING_DOWN)
+        self._state.block(_SUBJECT, SHUTTING_DOWN)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._until_told(), name=f"{type(self).__name__}-told")
-            if self._end_pods:
-                with self._isolation.attempt("pods"):  # the cluster is told all the same
-                    await self._end_pods()
-        self.ended.set(value=self._clock.now().timestamp())
+            with self._isolation.attempt("pods"):  # the cluster is told all the same
+                await self._end_pods()
+        self._ended.set(value=self._clock.now().timestamp())
 
     def cancel(self) -> None:
         """Be ready again."""
         self._events.record(SHUTDOWN_CANCELLED)
-        self._readiness.clear(_SUBJECT)
+        self._state.clear(_SUBJECT)
 
     async def _until_told(self) -> None:
         with self._isolation.attempt("told"):
@@ -78,11 +77,11 @@ class Departure:
             if (left := end - self._clock.monotonic()) <= 0:
                 log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
                 return
-            await self._clock.wait(self._own.news, left)
+            await self._clock.sleep(min(left, _LOOK_SECONDS))
         log.info("The API server knows that the node is shutting down")
 
     def _is_told(self) -> bool:
-        ready = find_condition((self._own.node or {}).get("status", {}), "Ready")
+        ready = find_condition((self._state.node or {}).get("status", {}), "Ready")
         return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 

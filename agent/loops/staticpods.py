@@ -3,11 +3,11 @@
 import asyncio
 import logging
 
+from agent.controllers.state import NodeState
 from agent.core.model import Object
 from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
-from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import PodShelf
-from agent.machinery.isolation import Isolation, UnexpectedErrors
+from agent.machinery.isolation import Isolation
 from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
 
 log = logging.getLogger(__name__)
@@ -24,18 +24,18 @@ class StaticPodLoop:
         source: ManifestSource,
         pods: PodApi,
         shelf: PodShelf,
-        own: OwnNode,
+        state: NodeState,
         clock: Clock,
         check_seconds: float,
-        isolation: Isolation | None = None,
+        isolation: Isolation,
     ) -> None:
         self._source = source
         self._pods = pods
         self._shelf = shelf
-        self._own = own
+        self._state = state
         self._clock = clock
         self._check_seconds = check_seconds
-        self._isolation = isolation or UnexpectedErrors("", clock).isolation("staticpods")
+        self._isolation = isolation
         self._hashes: frozenset[str] | None = None
         self.missing = asyncio.Event()  # set by whoever sees a mirror pod go
 
@@ -52,7 +52,7 @@ class StaticPodLoop:
 
     async def sync(self) -> bool:
         """Look once; whether there is a Node that mirror pods can belong to."""
-        node = self._own.node
+        node = self._state.node
         if node is None:
             return False
         wanted: dict[str, Manifest] = {}

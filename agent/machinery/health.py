@@ -1,34 +1,22 @@
-"""How one loop is doing: when it last got through, and what went wrong since."""
+"""How the loops of a process are doing: when each last got through, and what went wrong since."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.core.goduration import format_seconds
 from agent.core.portrait import Renewal
+from agent.core.tally import Counter, Family, Gauge, Histogram, Registry
 from agent.ports import Clock
 
 OK, LATE, FAILED = "ok", "late", "failed"
 _HISTORY_SECONDS = 600
 _STUCK_SECONDS = 60.0  # what a loop may keep quiet beyond its deadline: a request, and the pause before the next
-_LATE_AFTER = 1.5  # periods: a beat is late when the next one is nearer than the one that was due
-
-
-class Beat:
-    """What a loop tells about its rounds; this one listens to nothing."""
-
-    def ok(self, took_seconds: float) -> None:
-        """A round succeeded; the next has to within the deadline."""
-
-    def settled(self) -> None:
-        """All is well until a failure is told: there is nothing to do, or something holds by itself."""
-
-    def failed(self, reason: object) -> None:
-        """A try failed."""
-
-
-UNHEARD = Beat()
-"""For a loop whose health nobody asks for."""
+_LATE_AFTER = 1.5  # periods: a renewal is late when the next one is nearer than the one that was due
+_DURATIONS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+LONGEST_PAUSE_SECONDS = 30.0  # a whole loop that failed is not left alone for longer
+_QUIET_SECONDS = 2 * LONGEST_PAUSE_SECONDS  # a loop that still fails reports so at least this often
+RECONNECT_SECONDS = 120.0  # a watch tries at least every minute: twice that
 
 
 class Failure(NamedTuple):
@@ -39,21 +27,27 @@ class Failure(NamedTuple):
     reason: str
 
 
-class LoopBeat(Beat):
-    """Remembers what a loop tells, and knows when it is overdue."""
+class LoopHealth:
+    """Remembers what a loop reports about its rounds, and knows when it is overdue."""
 
     def __init__(
-        self, loop: str, clock: Clock, *, deadline_seconds: float, observe: Callable[[str, float], None]
+        self, loop: str, clock: Clock, *, deadline_seconds: float, durations: Histogram, node_name: str = ""
     ) -> None:
-        self.loop, self.deadline_seconds = loop, deadline_seconds
+        self.loop = loop
+        self.node_name = node_name
+        self.deadline_seconds = deadline_seconds
         self.failures = 0
         self.failure: Failure | None = None
         self.is_settled = True  # before the start there is nothing to do
-        self._clock, self._observe = clock, observe
-        self._well_at = self._heard_at = clock.monotonic()
+        self._has_begun = False
+        self._clock = clock
+        self._durations = durations
+        self._well_at = clock.monotonic()
+        self._heard_at = clock.monotonic()
 
     def begin(self) -> None:
-        """From now on the loop has to beat; the first time within one deadline."""
+        """Expect rounds from now on, the first one within one deadline."""
+        self._has_begun = True
         self.is_settled = False
         self._well_at = self._heard_at = self._clock.monotonic()
 
@@ -61,7 +55,7 @@ class LoopBeat(Beat):
         """A round succeeded; the next has to within the deadline."""
         self.is_settled = False
         self._well_at = self._heard_at = self._clock.monotonic()
-        self._observe(self.loop, took_seconds)
+        self._durations.observe(self.loop, value=took_seconds)
 
     def settled(self) -> None:
         """All is well until a failure is told."""
@@ -93,27 +87,15 @@ class LoopBeat(Beat):
 
     @property
     def stall(self) -> str | None:
-        """Why the loop seems stuck: it tells neither success nor failure; None while it moves."""
+        """Why a loop with a rhythm seems stuck: it reports neither success nor failure; None while it moves."""
         silence_seconds = self._clock.monotonic() - self._heard_at
-        if self.is_settled or silence_seconds <= self.deadline_seconds + _STUCK_SECONDS:
+        if not self._has_begun or self.is_settled or silence_seconds <= self.deadline_seconds + _STUCK_SECONDS:
             return None
         return f"nothing heard for {format_seconds(round(silence_seconds))}"
 
 
-class FailureBeat(LoopBeat):
-    """The beat of a loop that tells nothing but failures: it is well again when it has told none for a while."""
-
-    def __init__(
-        self,
-        loop: str,
-        clock: Clock,
-        *,
-        deadline_seconds: float,
-        quiet_seconds: float,
-        observe: Callable[[str, float], None],
-    ) -> None:
-        super().__init__(loop, clock, deadline_seconds=deadline_seconds, observe=observe)
-        self._quiet_seconds = quiet_seconds
+class FailureHealth(LoopHealth):
+    """The health of a loop that reports nothing but failures: it is well again after a while without one."""
 
     def failed(self, reason: object) -> None:
         """A try failed; the first one after a quiet while has one deadline from now to recover."""
@@ -127,21 +109,16 @@ class FailureBeat(LoopBeat):
 
     @property
     def _is_quiet(self) -> bool:
-        return self._clock.monotonic() - self._heard_at > self._quiet_seconds
+        return self._clock.monotonic() - self._heard_at > _QUIET_SECONDS
 
 
-class LeaseBeat(LoopBeat):
+class LeaseHealth(LoopHealth):
     """The heartbeat that the cluster sees, with its last ten minutes and the renewals that were missed."""
 
     def __init__(
-        self,
-        clock: Clock,
-        *,
-        deadline_seconds: float,
-        period_seconds: float,
-        observe: Callable[[str, float], None],
+        self, clock: Clock, *, deadline_seconds: float, period_seconds: float, durations: Histogram, node_name: str = ""
     ) -> None:
-        super().__init__("lease", clock, deadline_seconds=deadline_seconds, observe=observe)
+        super().__init__("lease", clock, deadline_seconds=deadline_seconds, durations=durations, node_name=node_name)
         self.period_seconds = period_seconds
         self._renewed_at: float | None = None
         self._missed_before = 0
@@ -188,4 +165,91 @@ class LeaseBeat(LoopBeat):
         now = self._clock.monotonic()
         if self._history and int(self._history[-1][0]) == int(now):
             self._history.pop()
+        while self._history and now - self._history[0][0] > _HISTORY_SECONDS:
+            self._history.popleft()
         self._history.append((now, verdict))
+
+
+class HealthRegistry:
+    """The health of all loops of a process. docs/health.md lists the deadlines for people."""
+
+    def __init__(self, clock: Clock, metrics: Registry) -> None:
+        self._clock = clock
+        self._durations = metrics.register(
+            Histogram(
+                "fake_kubelet_loop_duration_seconds",
+                "How long a successful round of a loop took; for the lease, its renewal.",
+                ("loop",),
+                _DURATIONS_SECONDS,
+            )
+        )
+        self._loops: list[LoopHealth] = []
+        self._failures_only: dict[str, FailureHealth] = {}
+        metrics.collect(self._families)
+
+    def loop(self, name: str, *, deadline_seconds: float, node_name: str = "") -> LoopHealth:
+        """Return the health of a new loop."""
+        health = LoopHealth(
+            name, self._clock, deadline_seconds=deadline_seconds, durations=self._durations, node_name=node_name
+        )
+        self._loops.append(health)
+        return health
+
+    def lease(self, *, deadline_seconds: float, period_seconds: float, node_name: str = "") -> LeaseHealth:
+        """Return the health of a new node's heartbeat."""
+        health = LeaseHealth(
+            self._clock,
+            deadline_seconds=deadline_seconds,
+            period_seconds=period_seconds,
+            durations=self._durations,
+            node_name=node_name,
+        )
+        self._loops.append(health)
+        return health
+
+    def failures_only(self, name: str) -> FailureHealth:
+        """Return the health of a loop that has nothing to report but errors that nobody expected."""
+        if name not in self._failures_only:
+            self._failures_only[name] = FailureHealth(
+                name, self._clock, deadline_seconds=RECONNECT_SECONDS, durations=self._durations
+            )
+            self._loops.append(self._failures_only[name])
+        return self._failures_only[name]
+
+    def faults(self) -> Mapping[str, str]:
+        """Loop → why it is overdue; empty when all is well. Of the nodes of a process, the first one is named."""
+        return self._first_of_each(lambda health: health.fault)
+
+    def stalls(self) -> Mapping[str, str]:
+        """Loop → why it seems stuck; one that fails and tries again is not, nor would a restart help."""
+        return self._first_of_each(lambda health: health.stall)
+
+    def last_failure(self) -> Failure | None:
+        """Return the last thing that went wrong, healed or not."""
+        return max((health.failure for health in self._loops if health.failure), default=None)
+
+    def _first_of_each(self, complaint: Callable[[LoopHealth], str | None]) -> Mapping[str, str]:
+        nodes = len({health.node_name for health in self._loops if health.node_name})
+        found: dict[str, str] = {}
+        for health in self._loops:
+            if health.loop not in found and (text := complaint(health)):
+                found[health.loop] = f"{health.node_name}: {text}" if nodes > 1 and health.node_name else text
+        return found
+
+    def _families(self) -> Iterator[Family]:
+        ages = Gauge("fake_kubelet_loop_age_seconds", "Seconds since a loop was last well.", ("loop",))
+        deadlines = Gauge(
+            "fake_kubelet_loop_deadline_seconds", "The age from which a loop turns /healthz red.", ("loop",)
+        )
+        healthy = Gauge("fake_kubelet_loop_healthy", "Whether a loop is within its deadline.", ("loop",))
+        failures = Counter("fake_kubelet_loop_failures_total", "Tries of a loop that failed.", ("loop",))
+        missed = Counter("fake_kubelet_lease_renewals_missed_total", "Renewals of the lease that did not come in time.")
+        for health in sorted(self._loops, key=lambda health: health.age_seconds):  # of one name, the oldest counts
+            ages.set(health.loop, value=health.age_seconds)
+            deadlines.set(health.loop, value=health.deadline_seconds)
+            healthy.set(health.loop, value=float(health.fault is None))
+            failures.add(health.loop, amount=health.failures)
+            if isinstance(health, LeaseHealth):
+                missed.add(amount=health.missed)
+        for metric in (ages, deadlines, healthy, failures, missed):
+            yield metric.family()

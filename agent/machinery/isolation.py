@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from agent.core.errors import ConfigError
 from agent.core.goduration import format_seconds
-from agent.core.tally import Counter
-from agent.machinery.health import UNHEARD, Beat
+from agent.core.tally import Counter, Registry
+from agent.machinery.health import LONGEST_PAUSE_SECONDS, LoopHealth
 from agent.ports import Clock, NodeDeleted, StartError
 
 log = logging.getLogger(__name__)
@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 FATAL = (StartError, NodeDeleted, ConfigError)
 """Errors that end the process on purpose: a person must act, or the settings say so."""
 
-LOOP_MOST_SECONDS = 30.0  # a whole loop is not left alone for longer: pulse.py counts on it
 _STACK_SECONDS = 300.0  # how often the stack of one place in the code is logged
 _BURST_LINES, _LINE_SECONDS = 20.0, 5.0  # of one loop: so many lines at once, then one in so many seconds
 _MOST_WORDS = 500
@@ -30,6 +29,9 @@ class Pauses(NamedTuple):
 
     first_seconds: float = 1.0
     most_seconds: float = 300.0
+
+
+CONTROLLER_PAUSES = Pauses(most_seconds=LONGEST_PAUSE_SECONDS)
 
 
 class _Failing(NamedTuple):
@@ -49,44 +51,48 @@ class Attempt:
 
 
 class UnexpectedErrors:
-    """The log and the count of all loops of a node: every error is counted, the log is not flooded."""
+    """The log and the count of all loops of a process: every error is counted, the log is not flooded."""
 
-    def __init__(self, node_name: str, clock: Clock) -> None:
-        self.total = Counter(
-            "fake_kubelet_unexpected_errors_total",
-            "Errors that no loop expected; what failed is tried again, and nothing else ends.",
-            ("loop",),
+    def __init__(self, clock: Clock, metrics: Registry, *, node_name: str = "") -> None:
+        self._total = metrics.register(
+            Counter(
+                "fake_kubelet_unexpected_errors_total",
+                "Errors that no loop expected; what failed is tried again, and nothing else ends.",
+                ("loop",),
+            )
         )
-        self._name = node_name
         self._clock = clock
+        self._node_name = node_name  # logged for a loop that belongs to the whole process
         self._stacks: dict[_Place, float] = {}  # when the stack of a place was last logged
         self._lines: dict[str, tuple[float, float]] = {}  # loop → lines that it may log, as of a moment
 
     def isolation(
         self,
         loop: str,
-        beat: Beat = UNHEARD,
+        health: LoopHealth | None = None,
         *,
         size: Callable[[], int] = lambda: 1,
         pauses: Pauses = Pauses(),  # noqa: B008  a value
     ) -> "Isolation":
         """Isolation for the `size` things that one loop works on; the loop fails while all of them do."""
-        self.total.add(loop, amount=0)  # so that the first error is an increase
-        return Isolation(loop, self, self._clock, beat, size=size, pauses=pauses)
+        self._total.add(loop, amount=0)  # so that the first error is an increase
+        return Isolation(loop, self, self._clock, health, size=size, pauses=pauses)
 
     def isolated(
         self,
         loop: str,
         run: Callable[[], Awaitable[None]],
-        beat: Beat,
-        pauses: Pauses = Pauses(most_seconds=LOOP_MOST_SECONDS),  # noqa: B008  a value
+        health: LoopHealth | None = None,
+        pauses: Pauses = Pauses(most_seconds=LONGEST_PAUSE_SECONDS),  # noqa: B008  a value
     ) -> "IsolatedLoop":
         """A loop that is run again after a pause when it failed."""
-        return IsolatedLoop(loop, run, self.isolation(loop, beat, pauses=pauses), self._clock)
+        return IsolatedLoop(loop, run, self.isolation(loop, health, pauses=pauses), self._clock)
 
-    def report(self, loop: str, error: Exception, about: Mapping[str, object], retry_seconds: float) -> None:
+    def report(
+        self, loop: str, node_name: str, error: Exception, about: Mapping[str, object], retry_seconds: float
+    ) -> None:
         """Count an error, and log it with its stack as far as the log can bear it."""
-        self.total.add(loop)
+        self._total.add(loop)
         if not self._may_log(loop):
             return
         place = _place(error)
@@ -98,7 +104,7 @@ class UnexpectedErrors:
             {
                 "err": _words(error),
                 "loop": loop,
-                "node": self._name,
+                "node": node_name or self._node_name,
                 **about,
                 "retryAfter": format_seconds(retry_seconds),
             },
@@ -122,7 +128,7 @@ class Isolation:
         loop: str,
         errors: UnexpectedErrors,
         clock: Clock,
-        beat: Beat,
+        health: LoopHealth | None,
         *,
         size: Callable[[], int],
         pauses: Pauses,
@@ -130,7 +136,7 @@ class Isolation:
         self._loop = loop
         self._errors = errors
         self._clock = clock
-        self._beat = beat
+        self._health = health
         self._size = size
         self._pauses = pauses
         self._failing: dict[str, _Failing] = {}
@@ -164,7 +170,7 @@ class Isolation:
         if self._failing:
             self._failing.pop(key, None)
             if not self._failing or len(self._failing) < self._size():
-                self._beat.settled()
+                self._settled()
 
     def _failed(self, key: str, error: Exception, about: Mapping[str, object]) -> float:
         now, before = self._clock.monotonic(), self._failing.get(key)
@@ -172,12 +178,16 @@ class Isolation:
         times = before.times if before and is_again else 0
         pause = min(self._pauses.first_seconds * 2.0 ** min(times, 30), self._pauses.most_seconds)
         self._failing[key] = _Failing(times + 1, now + pause)
-        if len(self._failing) >= self._size():
-            self._beat.failed(f"unexpected error: {_words(error)}")
-        else:
-            self._beat.settled()
-        self._errors.report(self._loop, error, about, pause)
+        if len(self._failing) < self._size():
+            self._settled()
+        elif self._health:
+            self._health.failed(f"unexpected error: {_words(error)}")
+        self._errors.report(self._loop, self._health.node_name if self._health else "", error, about, pause)
         return pause
+
+    def _settled(self) -> None:
+        if self._health:
+            self._health.settled()
 
 
 class IsolatedLoop:

@@ -18,6 +18,13 @@ class Controller(Hashable, Protocol):
         """Bring the object up to date once. Returns the seconds until the next call."""
 
 
+class Runnable(Protocol):
+    """Something that runs until it is cancelled, or until its work is done."""
+
+    async def run(self) -> None:
+        """Run."""
+
+
 class Runner:
     """Calls `sync` of whatever controllers are due, several at a time."""
 

@@ -3,12 +3,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.core.config import Config, Registration
-from agent.loops.membership import Membership
-from agent.loops.ownnode import OwnNode
-from agent.loops.readiness import Readiness
-from agent.loops.weather import Weather
-from agent.node import Lanes, Node
+from agent.controllers.state import NodeState
+from agent.core.config import Config
+from agent.machinery.runner import Runnable
+from agent.machinery.workqueue import WorkQueue
+from agent.node import Node, NodeClients
+from agent.process import Process
 from tests.fakes import FakeClock, FakeHost, FakeObjects
 
 
@@ -40,33 +40,38 @@ def leases(clock):
 
 
 @pytest.fixture
-def readiness():
-    return Readiness()
-
-
-@pytest.fixture
-def registration():
-    return Registration()
-
-
-@pytest.fixture
-def membership(registration, readiness):
-    return Membership(node_name="n1", registration=registration, wake=readiness.changed)
-
-
-@pytest.fixture
-def own(membership, readiness):
-    return OwnNode(membership=membership, wake=readiness.changed)
-
-
-@pytest.fixture
 def rand():
     return lambda: 0.0
 
 
 @pytest.fixture
-def weather(clock, rand):
-    return Weather(clock, rand)
+def process(host, clock, rand):
+    return Process(host, clock, sensor_seconds=1.0, node_name="n1", rand=rand)
+
+
+@pytest.fixture
+def dependencies(process):
+    return process.dependencies
+
+
+@pytest.fixture
+def loop_health(process):
+    return process.health.failures_only("x")
+
+
+@pytest.fixture
+def config():
+    return Config(node_name="n1")
+
+
+@pytest.fixture
+def state(process, config, clock):
+    return NodeState(config, process.engine.monitor, process.engine.startup, clock)
+
+
+@pytest.fixture
+def queue(clock):
+    return WorkQueue(clock)
 
 
 @pytest.fixture
@@ -80,23 +85,44 @@ def host(clock):
 
 
 @pytest.fixture
-def lanes(clock, nodes, leases, csinodes):
-    return Lanes(
+def clients(clock, nodes, leases, csinodes):
+    return NodeClients(
         nodes=nodes,
         status_nodes=nodes,
         lease_nodes=nodes,
         leases=leases,
         csinodes=csinodes,
         events=FakeObjects(clock),
-        own_node=nodes,
     )
 
 
+class HostedNode:
+    """A node, and the process that hosts it alone."""
+
+    def __init__(self, process: Process, node: Node) -> None:
+        self.process, self.node = process, node
+        self.health, self.state = process.health, node.state
+        process.start()
+
+    @property
+    def tasks(self) -> list[Runnable]:
+        return [*self.process.tasks, *self.process.lasting_tasks]
+
+    def metric(self, name: str) -> dict[tuple[str, ...], float]:
+        """The values of a metric by those of its labels."""
+        (family,) = (family for family in self.process.metrics.families() if family.name == name)
+        return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+
+
 @pytest.fixture
-def make_node(clock, lanes, host, rand):
+def make_node(clock, clients, nodes, host, rand):
     """A whole node on fakes, with the given settings."""
 
-    def build(**settings):
-        return Node(config=Config(node_name="n1", **settings), host=host, lanes=lanes, clock=clock, rand=rand)
+    def build(*, clients=clients, nodes=nodes, pods=None, rand=rand, settings=None, **more):
+        config = Config(node_name="n1", **(settings or {}), **more)
+        process = Process(host, clock, sensor_seconds=config.eviction.sensor_seconds, node_name="n1", rand=rand)
+        node = process.add(config, clients)
+        process.reflect(nodes, pods)
+        return HostedNode(process, node)
 
     return build

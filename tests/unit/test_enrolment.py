@@ -9,9 +9,9 @@ from agent.adapters.certificates.store import PemStore
 from agent.core.config import Certificates, Config
 from agent.core.x509 import read_certificates
 from agent.enrolment import enrol
-from agent.loops.weather import Weather
 from agent.ports import StartError
-from tests.fakes import FakeClock
+from agent.process import Process
+from tests.fakes import FakeClock, FakeHost
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,8 @@ def embedded(pair):
 async def enrolled(pair, path, *, keys=None, **certificates):
     clock = Today(pair.certificate_pem)
     config = Config(node_name="n1", kubeconfig=path, certificates=Certificates(**certificates))
-    return await enrol(config, clock=clock, weather=Weather(clock), on_new=lambda: None, keys=keys)
+    dependencies = Process(FakeHost(), clock, sensor_seconds=1.0).dependencies
+    return await enrol(config, clock=clock, dependencies=dependencies, on_new=lambda: None, keys=keys)
 
 
 async def test_plain_credentials_need_nothing_before_or_beside_them(pair, tmp_path):

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.machinery.health import UNHEARD
+from agent.core.tally import Registry
 from agent.machinery.isolation import UnexpectedErrors
 from agent.supervisor import reload_on_signal, supervise
 from tests.fakes import FakeClock, settle
@@ -68,7 +68,7 @@ async def test_a_loop_that_is_isolated_takes_nobody_with_it():
         raise RuntimeError("a bug")
 
     clock = FakeClock()
-    isolated = UnexpectedErrors("n1", clock).isolated("x", broken, UNHEARD)
+    isolated = UnexpectedErrors(clock, Registry()).isolated("x", broken)
     supervisor = asyncio.create_task(supervise([isolated, forever], stop))
     await clock.advance(10)
     assert (len(runs), forever.ended) == (4, False)

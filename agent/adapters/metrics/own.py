@@ -11,7 +11,7 @@ from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.gates import Gates
 from agent.core.config import KUBELET_VERSION, Config
 from agent.core.pods.stats import PodInfo
-from agent.core.tally import Family, Gauge
+from agent.core.tally import Family, Gauge, Registry
 
 _BUILD = (
     "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, "
@@ -45,11 +45,11 @@ class OwnMetrics:
         self,
         config: Config,
         *,
-        measured: Sequence[Measured],
+        metrics: Registry,
         pods: Callable[[], Sequence[PodInfo]],
         feature_gates: Mapping[str, bool],
     ) -> None:
-        self._config, self._measured, self._pods = config, measured, pods
+        self._config, self._metrics, self._pods = config, metrics, pods
         self._gates = Gates(feature_gates)
         self._unchanging = b""
 
@@ -63,8 +63,7 @@ class OwnMetrics:
         return exposition(started())
 
     def _numbers(self) -> Iterator[Family]:
-        for one in self._measured:
-            yield from one.families()
+        yield from self._metrics.families()
         yield from process()
         yield from _pod_counts(self._pods())
 

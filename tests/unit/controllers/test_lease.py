@@ -1,12 +1,10 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
 from agent.controllers.lease import LeaseController
-from agent.core.config import Config
-from agent.machinery.isolation import UnexpectedErrors
 from agent.machinery.runner import Runner
-from agent.machinery.workqueue import WorkQueue
 from agent.ports import Conflict, Forbidden, Unavailable
 from tests.fakes import running
 
@@ -16,22 +14,16 @@ NODE = {"metadata": {"name": "n1"}}
 
 
 @pytest.fixture
-def make(leases, nodes, membership, weather, clock):
+def make(leases, nodes, state, queue, dependencies, loop_health):
     def build(rand=lambda: 0.0):
-        queue = WorkQueue(clock)
-        lease = LeaseController(
-            config=Config(node_name="n1"),
+        LeaseController(
+            state,
             leases=leases,
             nodes=nodes,
-            membership=membership,
-            weather=weather,
-            clock=clock,
-            isolation=UnexpectedErrors("n1", clock).isolation("lease"),
             queue=queue,
-            rand=rand,
-        )
-        membership.subscribe(lease.on_node_changed)
-        queue.add(lease)
+            dependencies=replace(dependencies, rand=rand),
+            health=loop_health,
+        ).start()
         return Runner("lease", queue)
 
     return build
@@ -43,9 +35,9 @@ def loop(make):
 
 
 @pytest.fixture
-async def node(nodes, membership):
+async def node(nodes, state):
     node = await nodes.create(NODE)
-    membership.joined(node["metadata"]["uid"])
+    state.register(node["metadata"]["uid"])
     return node
 
 
@@ -85,11 +77,11 @@ async def test_a_lease_without_owner_gets_one_and_keeps_its_holder(clock, leases
     assert leases.objects["n1"]["spec"]["holderIdentity"] == "somebody"
 
 
-async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, leases, nodes, membership, loop):
+async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, leases, nodes, state, loop):
     async with running(loop):
         await clock.advance(3)
         assert leases.objects == {}
-        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
+        state.register((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
         assert leases.times("create") == [3]
 
@@ -176,23 +168,23 @@ async def test_a_storm_of_conflicts_ends_with_the_tick_and_the_next_one_starts_a
     assert leases.times("replace")[10:] == [20]
 
 
-async def test_a_lease_of_an_earlier_node_gets_the_living_one_as_owner(clock, leases, nodes, membership, node, loop):
+async def test_a_lease_of_an_earlier_node_gets_the_living_one_as_owner(clock, leases, nodes, state, node, loop):
     async with running(loop):
         await nodes.delete("n1")
-        membership.lost()
-        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
+        state.forget()
+        state.register((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
         assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == nodes.objects["n1"]["metadata"]["uid"]
 
 
 async def test_a_lease_that_went_with_its_node_is_made_again_without_renewing_it_first(
-    clock, leases, nodes, membership, node, loop
+    clock, leases, nodes, state, node, loop
 ):
     async with running(loop):
         await nodes.delete("n1")
         leases.objects.clear()
-        membership.lost()
+        state.forget()
         before = len(leases.calls)
-        membership.joined((await nodes.create(NODE))["metadata"]["uid"])
+        state.register((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
     assert [verb for _, verb in leases.calls[before:]] == ["create"]

@@ -1,21 +1,22 @@
+from dataclasses import replace
+
 import pytest
 
 from agent.controllers.registration import Registration as Registering
+from agent.controllers.state import NodeState
 from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
 from agent.core.config import Config, Eviction, Registration
 from agent.core.eviction import parse_thresholds
-from agent.loops.membership import Membership
-from agent.loops.observe import Observer
-from agent.loops.ownnode import OwnNode
-from agent.loops.watch import WatchLoop
-from agent.machinery.isolation import UnexpectedErrors
+from agent.machinery.reflector import Reflector
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import Recorded, host_snapshot, running
 
 pytestmark = pytest.mark.anyio
+
+PROBLEM = ("storage", "CSINode is not yet initialized")
 
 
 @pytest.fixture
@@ -24,42 +25,25 @@ def events():
 
 
 @pytest.fixture
-def make(nodes, clock, events, readiness, host, weather):
+def make(nodes, clock, events, process, loop_health):
     def build(rand=lambda: 0.0, **settings):
+        dependencies, queue = replace(process.dependencies, rand=rand), WorkQueue(clock)
         config = Config(node_name="n1", **settings)
-        wake = readiness.changed
-        membership = Membership(node_name="n1", registration=config.registration, wake=wake)
-        own = OwnNode(membership=membership, wake=wake)
-        observer = Observer(config=config, host=host, readiness=readiness, clock=clock)
-        registration = Registering(
-            node_name="n1",
+        build.state = state = NodeState(config, process.engine.monitor, process.engine.startup, clock)
+        registration = Registering(state, nodes, events, dependencies=dependencies, health=loop_health)
+        StatusController(
+            state,
             nodes=nodes,
-            observer=observer,
-            events=events,
-            own=own,
-            membership=membership,
-            clock=clock,
-            rand=rand,
-        )
-        queue = WorkQueue(clock)
-        watch = WatchLoop(kind="*v1.Node", source=nodes, copy=own, clock=clock, weather=weather)
-        status = StatusController(
-            config=config,
-            nodes=nodes,
-            observer=observer,
-            readiness=readiness,
             registration=registration,
-            own=own,
-            membership=membership,
-            weather=weather,
             events=events,
-            clock=clock,
-            isolation=UnexpectedErrors("n1", clock).isolation("status"),
             queue=queue,
-            rand=rand,
+            dependencies=dependencies,
+            health=loop_health,
+        ).start()
+        return (
+            Reflector("*v1.Node", nodes, state, dependencies=dependencies, health=loop_health),
+            Runner("node", queue),
         )
-        status.start()
-        return watch, Runner("node", queue)
 
     return build
 
@@ -81,22 +65,24 @@ async def test_a_change_is_sent_at_the_next_tick(make, clock, nodes, host):
     assert nodes.objects["n1"]["status"]["nodeInfo"]["kernelVersion"] == "6.2.0"
 
 
-async def test_a_new_node_is_reported_when_it_is_ready(make, clock, nodes, readiness, events):
-    readiness.block("storage", "CSINode is not yet initialized")
-    async with running(*make()):
+async def test_a_new_node_is_reported_when_it_is_ready(make, clock, nodes, events):
+    loops = make()
+    make.state.block(*PROBLEM)
+    async with running(*loops):
         await clock.advance(1)
-        readiness.clear("storage")
+        make.state.clear("storage")
         await clock.advance(0)
     assert nodes.times("patch_status") == [1]
     assert events.reasons[-1] == "NodeReady"
 
 
-async def test_becoming_ready_does_not_wait_for_a_tick(make, clock, nodes, readiness, events):
-    readiness.block("storage", "CSINode is not yet initialized")
-    async with running(*make()):
+async def test_becoming_ready_does_not_wait_for_a_tick(make, clock, nodes, events):
+    loops = make()
+    make.state.block(*PROBLEM)
+    async with running(*loops):
         await clock.advance(4)
         assert find_condition(nodes.objects["n1"]["status"], "Ready")["message"] == "CSINode is not yet initialized"
-        readiness.clear("storage")
+        make.state.clear("storage")
         await clock.advance(0)
         assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "True"
     assert nodes.times("patch_status") == [3, 4]
@@ -176,26 +162,25 @@ async def restarted(make, nodes, clock):
     return make()
 
 
-async def test_a_ready_node_stays_ready_over_a_restart_while_its_csinode_is_looked_for(make, nodes, clock, readiness):
+async def test_a_ready_node_stays_ready_over_a_restart_while_its_csinode_is_looked_for(make, nodes, clock):
     loops = await restarted(make, nodes, clock)
-    readiness.block("storage", "CSINode is not yet initialized")
+    make.state.block(*PROBLEM)
     nodes.calls.clear()
     async with running(*loops):
         await clock.advance(2)
-        readiness.changed()  # for another reason
+        make.state.block("network", "no route")  # wakes the controller for another reason
+        make.state.clear("network")
         await clock.advance(0.5)
         assert nodes.times("patch_status") == []
-        readiness.clear("storage")
+        make.state.clear("storage")
         await clock.advance(30)
     assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "True"
 
 
-async def test_what_keeps_a_ready_node_from_being_ready_after_a_restart_is_told_in_the_end(
-    make, nodes, clock, readiness, caplog
-):
+async def test_what_keeps_a_ready_node_from_being_ready_after_a_restart_is_told_in_the_end(make, nodes, clock, caplog):
     caplog.set_level("INFO")
     loops = await restarted(make, nodes, clock)
-    readiness.block("storage", "CSINode is not yet initialized")
+    make.state.block(*PROBLEM)
     async with running(*loops):
         await clock.advance(4)
     assert find_condition(nodes.objects["n1"]["status"], "Ready")["status"] == "False"

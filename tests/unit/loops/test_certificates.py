@@ -4,7 +4,6 @@ import pytest
 
 from agent.core.csr import client_template, serving_template
 from agent.loops.certificates import CertificateGuard, CertificateLoop
-from agent.loops.weather import Weather
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
 from tests.unit.loops.signing import FakeDesk, FakeKeys, FakeStore, certificate_pem
@@ -28,7 +27,7 @@ def told():
 
 
 @pytest.fixture
-def make_loop(clock, desk, store, told):
+def make_loop(clock, desk, store, told, dependencies):
     def build(*, template=lambda: client_template("n1"), rand=lambda: 0.5, **options):
         return CertificateLoop(
             template=template,
@@ -36,7 +35,7 @@ def make_loop(clock, desk, store, told):
             desk=desk,
             keys=FakeKeys(),
             clock=clock,
-            weather=Weather(clock, lambda: 0.0),
+            dependencies=dependencies,
             rand=rand,
             on_new=lambda: told.append(clock.elapsed),
             **options,

@@ -29,8 +29,8 @@ def manager():
 
 
 @pytest.fixture
-def loop(manager, clock):
-    return NotifyLoop(node_name="n1", manager=manager, clock=clock)
+def loop(manager, clock, process):
+    return NotifyLoop(node_name="n1", manager=manager, clock=clock, isolation=process.unexpected.isolation("notify"))
 
 
 async def test_ready_comes_with_the_first_heartbeat_and_until_then_time_is_asked_for(loop, manager, clock):

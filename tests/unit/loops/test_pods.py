@@ -11,12 +11,13 @@ from agent.core.eviction import Amount, Threshold
 from agent.core.pods.ending import Order
 from agent.core.schedule import Pace
 from agent.core.shutdown import GracePeriod
-from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
-from agent.loops.observe import Observer
 from agent.loops.pods import PodLoop
 from agent.loops.podshutdown import end_in_groups
+from agent.machinery.recorder import EventRecorder
+from agent.machinery.runner import Runner
 from agent.ports import Conflict, NotFound, Unavailable
+from agent.process import Process
 from tests.fakes import FakeHost, Recorded, merged, running, settle
 
 pytestmark = pytest.mark.anyio
@@ -125,22 +126,21 @@ def settings():
 
 
 @pytest.fixture
-def make_loop(settings, pods, nodes, own, readiness, clock):
+def make_loop(settings, pods, nodes, state, clock, process, loop_health):
     """A loop that tells its events to somebody."""
 
     def make(events):
         config = Config(node_name="n1", pods=settings)
-        observer = Observer(config=config, host=FakeHost(clock), readiness=readiness, clock=clock)
-        own.node = copy.deepcopy(NODE)
+        state.node = copy.deepcopy(NODE)
         pods.watcher = PodLoop(
             config=config,
             pods=pods,
             nodes=nodes,
-            own=own,
-            observer=observer,
-            readiness=readiness,
+            state=state,
             events=events,
             clock=clock,
+            health=loop_health,
+            unexpected=process.unexpected,
         )
         return pods.watcher
 
@@ -238,8 +238,8 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(lo
     assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
 
 
-async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
-    own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
+async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, state):
+    state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
     async with running(loop):
         pods.add("a")
         await settle()
@@ -250,8 +250,8 @@ async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, own):
     assert pods.objects["b"]["status"]["podIP"] == "10.0.0.2"
 
 
-async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, own, told, clock):
-    own.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]
+async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, state, told, clock):
+    state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]
     async with running(loop):
         pods.add("a")
         await settle()
@@ -263,8 +263,8 @@ async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, own, told,
     assert pods.phase("b") == "Running"
 
 
-async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(loop, pods, own, clock):
-    own.node["spec"] = {}
+async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(loop, pods, state, clock):
+    state.node["spec"] = {}
     async with running(loop):
         pods.add("a")
         await clock.advance(9)
@@ -274,13 +274,13 @@ async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_
     assert "podIP" not in pods.objects["a"]["status"]
 
 
-async def test_pods_wait_for_their_node(loop, pods, own, clock):
-    own.node = None
+async def test_pods_wait_for_their_node(loop, pods, state, clock):
+    state.node = None
     async with running(loop):
         pods.add("a")
         await clock.advance(5)
         assert pods.patches == []
-        own.node = NODE
+        state.node = NODE
         await clock.advance(1)
     assert pods.phase("a") == "Running"
 
@@ -432,11 +432,11 @@ async def churn(pods, voice, first, last):
     return len(gc.get_objects())
 
 
-async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, weather, clock):
+async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, queue, dependencies, loop_health):
     pace = Pace(per_second=50, at_once=5000)  # no time passes here
-    voice = EventLoop(node_name="n1", events=Sink(), weather=weather, clock=clock, pace=pace)
+    voice = EventRecorder("n1", Sink(), pace=pace, queue=queue, dependencies=dependencies, health=loop_health)
     loop = make_loop(voice)
-    async with running(loop, voice):
+    async with running(loop, Runner("events", queue)):
         await churn(pods, voice, 0, 100)
         before = await churn(pods, voice, 100, 200)
         after = await churn(pods, voice, 200, 400)
@@ -449,14 +449,14 @@ def test_the_pods_mode_is_one_of_three():
         replace(Pods(), mode="run")
 
 
-async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readiness, clock, told):
+async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, clock, told):
     low = FakeHost(clock, memory_available_bytes=1)
     config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
-    observer = Observer(config=config, host=low, readiness=readiness, clock=clock)
+    monitor = Process(low, clock, sensor_seconds=1.0).engine.monitor
     node_voice = Recorded()
     eviction = EvictionLoop(
         eviction=config.eviction,
-        observer=observer,
+        pressure=monitor.pressure(config.eviction),
         pods=loop.shelf.lively,
         end=loop.end,
         events=node_voice,
@@ -467,7 +467,7 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readi
     async with running(loop, eviction):
         await clock.advance(10)
         assert node_voice.reasons == []
-        await observer.look()
+        await monitor.sync()
         await clock.advance(10)
         assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
         await clock.advance(10)

@@ -76,7 +76,7 @@ def node(make_node):
 
 @pytest.fixture
 def loop(node, logind, clock):
-    return ShutdownLoop(periods=grace_periods(30, 10), logind=logind, departure=node.departure, clock=clock)
+    return ShutdownLoop(periods=grace_periods(30, 10), logind=logind, departure=node.node.departure, clock=clock)
 
 
 @pytest.fixture
@@ -91,43 +91,47 @@ def ready(nodes):
     return find
 
 
-def events(lanes):
-    return [event["message"] for event in lanes.events.objects.values() if event["reason"] == "Shutdown"]
+def events(clients):
+    return [event["message"] for event in clients.events.objects.values() if event["reason"] == "Shutdown"]
 
 
-async def test_a_shutdown_waits_until_the_cluster_knows_of_it(loop, node, logind, clock, ready, lanes):
-    async with running(*node.loops, node.voice, loop):
+async def test_a_shutdown_waits_until_the_cluster_knows_of_it(loop, node, logind, clock, ready, clients):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         assert (logind.locks, logind.delay) == (1, 30)
         await logind.say(True)
         assert ready() == ("False", "KubeletNotReady", "node is shutting down")
         assert logind.locks == 0
-        assert events(lanes) == ["Shutdown manager detected shutdown event"]
+        assert events(clients) == ["Shutdown manager detected shutdown event"]
 
 
 async def test_metrics_tell_when_a_shutdown_began_and_ended(loop, node, logind, clock):
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(30)
         asked_at = clock.now().timestamp()
         await logind.say(True)
         await clock.advance(5)
-    told = {family.name: family.samples[0].value for family in node.families() if "graceful_shutdown" in family.name}
+    told = {
+        family.name: family.samples[0].value
+        for family in node.process.metrics.families()
+        if "graceful_shutdown" in family.name
+    }
     assert told["kubelet_graceful_shutdown_start_time_seconds"] == asked_at
     assert asked_at <= told["kubelet_graceful_shutdown_end_time_seconds"] <= asked_at + 3
 
 
-async def test_one_that_is_called_off_leaves_a_ready_node_and_a_new_lock(loop, node, logind, clock, ready, lanes):
-    async with running(*node.loops, node.voice, loop):
+async def test_one_that_is_called_off_leaves_a_ready_node_and_a_new_lock(loop, node, logind, clock, ready, clients):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         await logind.say(True)
         await logind.say(False)
         assert ready()[0] == "True"
         assert logind.locks == 1
-        assert events(lanes)[-1] == "Shutdown manager detected shutdown cancellation"
+        assert events(clients)[-1] == "Shutdown manager detected shutdown cancellation"
 
 
 async def test_an_api_server_that_does_not_answer_does_not_keep_the_machine_up(loop, node, logind, clock, nodes):
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         nodes.fail = lambda verb: Unavailable("timeout")
         await logind.say(True)
@@ -138,7 +142,7 @@ async def test_an_api_server_that_does_not_answer_does_not_keep_the_machine_up(l
 
 async def test_where_the_lock_is_refused_the_cluster_is_told_all_the_same(loop, node, logind, clock, ready, caplog):
     logind.allows_lock = False
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         await logind.say(True)
         assert ready()[0] == "False"
@@ -162,14 +166,21 @@ async def test_logind_may_take_a_moment_to_read_its_settings(loop, logind, clock
     assert ("waits for less time than the settings say" not in caplog.text) == has_time
 
 
-async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen(readiness, own, clock):
+async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen(state, clock, dependencies):
     ended_at = []
 
     async def end_pods():
         await clock.sleep(10)
         ended_at.append(clock.elapsed)
 
-    departure = Departure(readiness=readiness, own=own, events=Recorded(), clock=clock, end_pods=end_pods)
+    departure = Departure(
+        state=state,
+        events=Recorded(),
+        clock=clock,
+        end_pods=end_pods,
+        isolation=dependencies.unexpected.isolation("shutdown"),
+        metrics=dependencies.metrics,
+    )
     async with asyncio.TaskGroup() as group:
         leaving = group.create_task(departure.begin())
         await clock.advance(10)
@@ -177,7 +188,7 @@ async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen
 
 
 async def test_a_bus_that_comes_back_is_listened_to_again(loop, node, logind, clock, ready):
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         await logind.say(None)
         assert logind.locks == 0
@@ -189,14 +200,14 @@ async def test_a_bus_that_comes_back_is_listened_to_again(loop, node, logind, cl
 
 async def test_without_logind_the_end_of_the_process_is_that_of_the_node(loop, node, logind, clock, ready):
     logind.is_there = False
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         await loop.process_ends()
         assert ready() == ("False", "KubeletNotReady", "node is shutting down")
 
 
 async def test_with_logind_the_end_of_the_process_is_not_that_of_the_node(loop, node, clock, ready):
-    async with running(*node.loops, loop):
+    async with running(*node.tasks, loop):
         await clock.advance(1)
         await loop.process_ends()
         assert ready()[0] == "True"

@@ -53,9 +53,17 @@ def cluster(shelf):
 
 
 @pytest.fixture
-def loop(files, cluster, shelf, own, clock):
-    own.node = copy.deepcopy(NODE)
-    return StaticPodLoop(source=files, pods=cluster, shelf=shelf, own=own, clock=clock, check_seconds=20.0)
+def loop(files, cluster, shelf, state, clock, process):
+    state.node = copy.deepcopy(NODE)
+    return StaticPodLoop(
+        source=files,
+        pods=cluster,
+        shelf=shelf,
+        state=state,
+        clock=clock,
+        check_seconds=20.0,
+        isolation=process.unexpected.isolation("staticpods"),
+    )
 
 
 async def test_a_static_pod_is_shown_under_the_nodes_name_and_belongs_to_the_node(loop, cluster):
@@ -110,11 +118,11 @@ async def test_what_could_not_be_created_is_tried_again(loop, cluster, clock, fa
     assert len(cluster.created) == 1
 
 
-async def test_mirrors_wait_for_their_node(loop, cluster, own, clock):
-    own.node = None
+async def test_mirrors_wait_for_their_node(loop, cluster, state, clock):
+    state.node = None
     async with running(loop):
         await clock.advance(5)
         assert cluster.created == []
-        own.node = NODE
+        state.node = NODE
         await clock.advance(1)
     assert len(cluster.created) == 1

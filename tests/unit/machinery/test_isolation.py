@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import pytest
 
-from agent.core.config import Config, Pods
+from agent.core.config import Pods
 from agent.core.errors import ConfigError
 from agent.core.events import STARTING
 from agent.core.pods.static import Manifest
-from agent.loops.ownnode import is_newer
-from agent.machinery.health import LoopBeat
+from agent.core.tally import Registry
+from agent.machinery.health import HealthRegistry
 from agent.machinery.isolation import Pauses, UnexpectedErrors
-from agent.node import Lanes, Node, PodLanes
+from agent.node import NodeClients, PodClients
 from agent.ports import NodeDeleted, StartError
 from tests.fakes import FakeObjects, merged, running, settle
 
@@ -29,8 +29,11 @@ def fine(_verb):
 
 
 def counted(node):
-    (family,) = (family for family in node.families() if family.name == "fake_kubelet_unexpected_errors_total")
-    return {sample.labels["loop"]: sample.value for sample in family.samples if sample.value}
+    return {loop: value for (loop,), value in node.metric("fake_kubelet_unexpected_errors_total").items() if value}
+
+
+def dropped_events(node):
+    return node.metric("fake_kubelet_events_total").get(("dropped",), 0)
 
 
 class PodObjects(FakeObjects):
@@ -46,7 +49,7 @@ class PodObjects(FakeObjects):
     async def add(self, name, **fields):
         """A pod that is bound to the node."""
         metadata = {"name": name, "namespace": "ns", "generation": 1, **fields.pop("metadata", {})}
-        spec = {"containers": [{"name": "main", "image": "pause:1"}], **fields}
+        spec = {"nodeName": "n1", "containers": [{"name": "main", "image": "pause:1"}], **fields}
         await self.create({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
     def label(self, name, value):
@@ -90,20 +93,18 @@ def pod_events(clock):
 
 
 @pytest.fixture
-def node(clock, host, leases, csinodes, pods, files, events, pod_events, parts, rand):
+def node(make_node, leases, csinodes, pods, files, events, pod_events, parts):
     """A node with everything on: each of its loops has a port of its own that can fail."""
-    lanes = Lanes(
+    clients = NodeClients(
         nodes=parts["registration"],
         status_nodes=parts["status"],
         lease_nodes=parts["lease"],
         leases=leases,
         csinodes=csinodes,
         events=events,
-        own_node=parts["watch"],
-        pods=PodLanes(pods=pods, own_pods=pods, events=pod_events, manifests=files),
+        pods=PodClients(pods=pods, events=pod_events, manifests=files),
     )
-    config = Config(node_name="n1", pods=Pods(manifest_path="/m"))
-    return Node(config=config, host=host, lanes=lanes, clock=clock, rand=rand)
+    return make_node(clients=clients, nodes=parts["watch"], pods=pods, settings={"pods": Pods(manifest_path="/m")})
 
 
 class Part:
@@ -135,10 +136,6 @@ class Part:
 @pytest.fixture
 def parts(nodes):
     return {name: Part(nodes) for name in ("registration", "status", "lease", "watch")}
-
-
-def everything(node):
-    return dict.fromkeys((*node.loops, *node.lasting))
 
 
 def is_on_time(leases):
@@ -189,19 +186,18 @@ def breaking(parts, csinodes, pods, files, events, pod_events, host):
 async def test_a_port_that_raises_fails_one_loop_and_the_lease_is_on_time(
     node, clock, leases, nodes, pods, breaking, what, loops, caplog
 ):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(15)
         await pods.add("before")
         breaking(what, broken=True)
         await clock.advance(30)
-        node.voice.record(STARTING)
+        node.node.events.record(STARTING)
         pods.label("before", "b")
         await clock.advance(270)
         assert is_on_time(leases)
         assert len(leases.times("replace")) == 31
         assert counted(node).keys() == loops
-        assert "lease" not in node.pulse.faults()
+        assert "lease" not in node.health.faults()
         shown = [record for record in caplog.records if record.msg == "Unexpected error, will retry"]
         assert shown[0].exc_info
         assert len(shown) < 60
@@ -212,41 +208,38 @@ async def test_a_port_that_raises_fails_one_loop_and_the_lease_is_on_time(
         await nodes.patch_status("n1", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
         await clock.advance(60)
         assert pods.phase("after") == "Running"
-        assert not node.pulse.faults()
+        assert not node.health.faults()
         assert counted(node) == before
-    assert not node.pulse.stalls()
+    assert not node.health.stalls()
 
 
 async def test_a_csinode_that_raises_is_red_and_made_when_it_can_be(node, clock, leases, csinodes, breaking):
     csinodes.fail = bug
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(200)
         assert is_on_time(leases)
-        assert node.pulse.faults()["csinode"].endswith("unexpected error: RuntimeError: a bug")
+        assert node.health.faults()["csinode"].endswith("unexpected error: RuntimeError: a bug")
         csinodes.fail = fine
         await clock.advance(40)
         assert "n1" in csinodes.objects
-        assert not node.pulse.faults()
+        assert not node.health.faults()
 
 
 async def test_a_registration_that_raises_is_red_and_tried_again(node, clock, parts, nodes):
     parts["registration"].fail = bug
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(60)
         assert "n1" not in nodes.objects
-        assert "RuntimeError: a bug" in node.pulse.faults()["status"]
+        assert "RuntimeError: a bug" in node.health.faults()["status"]
         parts["registration"].fail = fine
         await clock.advance(40)
-        assert not node.pulse.faults()
+        assert not node.health.faults()
     assert "n1" in nodes.objects
 
 
 async def test_a_renewal_that_raises_is_tried_again_within_a_second_and_the_rhythm_goes_on(node, clock, leases):
     fails = [RuntimeError("a bug")]
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(15)
         leases.fail = lambda verb: fails.pop() if fails and verb == "replace" else None
         await clock.advance(40)
@@ -255,23 +248,21 @@ async def test_a_renewal_that_raises_is_tried_again_within_a_second_and_the_rhyt
 
 
 async def test_renewals_that_raise_all_the_time_are_red_and_not_given_up(node, clock, leases):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(15)
         leases.fail = bug
         await clock.advance(60)
-        assert "RuntimeError: a bug" in node.pulse.faults()["lease"]
-        assert not node.pulse.stalls()
+        assert "RuntimeError: a bug" in node.health.faults()["lease"]
+        assert not node.health.stalls()
         leases.fail = fine
         began = clock.elapsed
         await clock.advance(10)
         assert leases.times("replace")[-1] - began <= 7
-        assert not node.pulse.faults()
+        assert not node.health.faults()
 
 
 async def test_one_pod_that_raises_is_tried_ever_less_often_and_the_others_go_on(node, clock, pods, caplog):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
         await pods.add("bad")
@@ -281,7 +272,7 @@ async def test_one_pod_that_raises_is_tried_ever_less_often_and_the_others_go_on
         assert {pods.phase(f"good-{number}") for number in range(5)} == {"Running"}
         assert pods.times("patch bad") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]
         assert counted(node) == {"pods": 11}
-        assert not node.pulse.faults()
+        assert not node.health.faults()
         pods.fail = fine
         await clock.advance(300)
         assert pods.phase("bad") == "Running"
@@ -292,35 +283,32 @@ async def test_one_pod_that_raises_is_tried_ever_less_often_and_the_others_go_on
 
 
 async def test_pods_that_all_raise_turn_the_loop_red(node, clock, pods):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
         for number in range(3):
             await pods.add(f"p{number}")
         await clock.advance(130)
-        assert node.pulse.faults()["pods"].endswith("unexpected error: RuntimeError: a bug")
+        assert node.health.faults()["pods"].endswith("unexpected error: RuntimeError: a bug")
         pods.fail = fine
         await clock.advance(300)
-        assert not node.pulse.faults()
+        assert not node.health.faults()
 
 
 async def test_a_loop_whose_only_pod_raised_is_well_when_that_is_gone(node, clock, pods):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
         await pods.add("bad")
         await clock.advance(130)
-        assert "pods" in node.pulse.faults()
+        assert "pods" in node.health.faults()
         await pods.delete("ns", "bad", "")
         await clock.advance(1)
-        assert not node.pulse.faults()
+        assert not node.health.faults()
 
 
 async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(node, clock, pods):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
         await pods.add("bad")
@@ -331,8 +319,7 @@ async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(n
 
 
 async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch(node, clock, pods, caplog):
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(1)
         odd = {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "nonsense"}}}]}
         await pods.add("odd", **odd)
@@ -352,101 +339,109 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
         before = counted(node)
         await clock.advance(600)
         assert counted(node) == before
-        assert [pod["metadata"]["name"] for pod in node._pods.shelf.pods()] == ["good", "later"]
+        assert [pod["metadata"]["name"] for pod in node.node.pod_loop.shelf.pods()] == ["good", "later"]
 
 
-async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes):
-    node.start()
-    async with running(*everything(node)):
+async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes, events):
+    async with running(*node.tasks):
         await clock.advance(15)
         nodes._tell("MODIFIED", {"metadata": {"name": "n1", "resourceVersion": "1"}})  # what no door would let in
         await nodes.patch_status("n1", {"spec": {"unschedulable": True}})
         await clock.advance(15)
         assert nodes.times("watch") == [0]
         assert counted(node) == {"watch": 1}
-        assert "NodeNotSchedulable" in [event["reason"] for event in node._lanes.events.objects.values()]
+        assert "NodeNotSchedulable" in [event["reason"] for event in events.objects.values()]
 
 
 async def test_one_manifest_that_raises_leaves_the_others_alone(node, clock, files, pods):
     good, odd = ({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}} for name in "go")
     odd["spec"]["x"] = {1, 2}  # no JSON
     files.manifests = [Manifest("/m/odd", odd), Manifest("/m/good", good)]
-    node.start()
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(30)
         assert pods.phase("g-n1") == "Running"
         assert counted(node).keys() == {"staticpods"}
 
 
 async def test_an_event_that_cannot_be_made_or_sent_is_dropped_and_the_next_one_is_sent(node, clock, events):
-    async with running(*everything(node)):
+    async with running(*node.tasks):
         await clock.advance(5)
-        sent, dropped = len(events.objects), node.voice.outcomes.value("dropped")
-        node.voice.record(STARTING, about={"no": "name"})
+        sent, dropped = len(events.objects), dropped_events(node)
+        node.node.events.record(STARTING, about={"no": "name"})
         events.fail = bug
-        node.voice.record(STARTING._replace(reason="Second"))
+        node.node.events.record(STARTING._replace(reason="Second"))
         await settle()
         events.fail = fine
-        node.voice.record(STARTING._replace(reason="Third"))
+        node.node.events.record(STARTING._replace(reason="Third"))
         await clock.advance(5)
-        assert node.voice.outcomes.value("dropped") == dropped + 2
+        assert dropped_events(node) == dropped + 2
         assert len(events.objects) == sent + 1
         assert counted(node) == {"events": 2}
-        await asyncio.wait_for(node.voice.drained(), 60)
+        await asyncio.wait_for(node.node.events.drained(), 60)
 
 
 async def test_a_shutdown_goes_on_when_its_pods_raise(clock, make_node):
     node = make_node()
-    node.start()
 
     async def broken():
         raise RuntimeError("a bug")
 
-    node.departure._end_pods = broken
-    async with running(*everything(node)):
+    node.node.departure._end_pods = broken
+    async with running(*node.tasks):
         await clock.advance(5)
-        begun = asyncio.create_task(node.departure.begin())
+        begun = asyncio.create_task(node.node.departure.begin())
         await clock.advance(5)
         await begun
-        assert node.departure.ended.value() > 0
+        assert node.metric("kubelet_graceful_shutdown_end_time_seconds")[()] > 0
         assert counted(node) == {"shutdown": 1}
 
 
 @pytest.mark.parametrize("error", [StartError("act"), NodeDeleted("gone"), ConfigError("wrong")])
-async def test_what_a_person_must_fix_ends_the_loop(clock, error):
+async def test_what_a_person_must_fix_ends_the_loop(clock, metrics, health, error):
     async def run():
         raise error
 
     async def group():
         raise ExceptionGroup("several", [RuntimeError(), error])
 
-    errors = UnexpectedErrors("n1", clock)
+    errors = UnexpectedErrors(clock, metrics)
     with pytest.raises(type(error)):
-        await errors.isolated("x", run, beat(clock)).run()
+        await errors.isolated("x", run, health).run()
     with pytest.raises(ExceptionGroup):
-        await errors.isolated("x", group, beat(clock)).run()
-    assert errors.total.value("x") == 0
+        await errors.isolated("x", group, health).run()
+    assert counted_of(metrics) == 0
 
 
-def beat(clock):
-    return LoopBeat("x", clock, deadline_seconds=10, observe=lambda *_: None)
+@pytest.fixture
+def metrics():
+    return Registry()
 
 
-async def test_a_loop_that_is_cancelled_ends_even_if_it_fails_in_doing_so(clock):
+def counted_of(metrics):
+    (family,) = (family for family in metrics.families() if family.name == "fake_kubelet_unexpected_errors_total")
+    return family.samples[0].value
+
+
+@pytest.fixture
+def health(clock, metrics):
+    return HealthRegistry(clock, metrics).loop("x", deadline_seconds=10)
+
+
+async def test_a_loop_that_is_cancelled_ends_even_if_it_fails_in_doing_so(clock, metrics, health):
     async def run():
         try:
             await asyncio.Event().wait()
         finally:
             raise RuntimeError("a bug")
 
-    task = asyncio.create_task(UnexpectedErrors("n1", clock).isolated("x", run, beat(clock)).run())
+    task = asyncio.create_task(UnexpectedErrors(clock, metrics).isolated("x", run, health).run())
     await settle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def test_a_loop_that_ran_for_long_begins_with_a_short_pause_again(clock):
+async def test_a_loop_that_ran_for_long_begins_with_a_short_pause_again(clock, metrics, health):
     began = []
 
     async def run():
@@ -455,31 +450,20 @@ async def test_a_loop_that_ran_for_long_begins_with_a_short_pause_again(clock):
         raise RuntimeError("a bug")
 
     pauses = Pauses(1.0, 30.0)
-    async with running(UnexpectedErrors("n1", clock).isolated("x", run, beat(clock), pauses)):
+    async with running(UnexpectedErrors(clock, metrics).isolated("x", run, health, pauses)):
         await clock.advance(130)
     assert began == [0, 1, 3, 7, 15, 116, 118, 122, 130]
 
 
-async def test_a_flood_of_errors_is_counted_in_full_and_logged_in_part(clock, caplog):
-    errors = UnexpectedErrors("n1", clock)
+async def test_a_flood_of_errors_is_counted_in_full_and_logged_in_part(clock, metrics, caplog):
+    errors = UnexpectedErrors(clock, metrics)
     isolation = errors.isolation("x")
     for number in range(10_000):
         with isolation.attempt(str(number), thing=number):
             raise RuntimeError("a bug")
         clock.elapsed += 0.01
-    assert errors.total.value("x") == 10_000
+    assert counted_of(metrics) == 10_000
     lines = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert 20 <= len(lines) <= 50
     assert lines[0].args["thing"] == 0
     assert len([record for record in lines if record.exc_info]) == 1
-
-
-def test_resource_versions_of_any_length_can_be_compared():
-    long = "9" * 5000
-    assert is_newer(long, "1")
-    assert not is_newer("1", long)
-    assert is_newer("10", "9")
-    assert not is_newer("9", "9")
-    assert not is_newer("٣", "1")
-    assert not is_newer("x", "1")
-    assert is_newer("10", "007")

@@ -11,8 +11,10 @@ from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
 from agent.core.config import Config
 from agent.core.pods.stats import pod_info
+from agent.core.tally import Registry
 from agent.loops.renewals import CLIENT, Renewals
-from agent.node import Lanes, Node
+from agent.node import NodeClients
+from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +27,10 @@ def read(page):
 
 
 def own(*measured, pods=()):
-    return OwnMetrics(Config(node_name="n1"), measured=measured, pods=lambda: pods, feature_gates={"AllAlpha": True})
+    metrics = Registry()
+    for one in measured:
+        metrics.collect(one.families)
+    return OwnMetrics(Config(node_name="n1"), metrics=metrics, pods=lambda: pods, feature_gates={"AllAlpha": True})
 
 
 async def test_a_node_tells_what_it_is():
@@ -90,16 +95,18 @@ async def _exercised():
     """Every family, with samples that show its labels."""
     clock, sensors, renewals = FakeClock(), SensorTally(), Renewals(CLIENT)
     objects = {name: FakeObjects(clock) for name in ("nodes", "leases", "csinodes", "events")}
-    lanes = Lanes(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], own_node=objects["nodes"], **objects)
-    node = Node(config=Config(node_name="n1"), host=FakeHost(clock), lanes=lanes, clock=clock, rand=lambda: 0.0)
-    node.start()
-    async with running(*dict.fromkeys((*node.loops, *node.lasting))):
+    process = Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
+    clients = NodeClients(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], **objects)
+    process.add(Config(node_name="n1"), clients)
+    process.reflect(objects["nodes"])
+    process.start()
+    async with running(*process.tasks, *process.lasting_tasks):
         await clock.advance(12)
         objects["nodes"].cut()
         await clock.advance(1)
     sensors.read("nodefs", 0.1, failed=True)
     renewals.succeeded(None, START)
-    families = [*node.families(), *sensors.families(), *renewals.families(None, START)]
+    families = [*process.metrics.families(), *sensors.families(), *renewals.families(None, START)]
     return [(family.name, (family.kind, _labels(family), family.help)) for family in families]
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.loops.ownnode import is_newer
+from agent.core.model import is_newer
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,6 @@ from itertools import pairwise
 import pytest
 
 from agent.core.conditions import is_ready
-from agent.core.config import Config
-from agent.loops.weather import Weather
-from agent.node import Node
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import host_snapshot, running
 
@@ -31,7 +28,7 @@ def renewals(leases):
 async def test_after_an_outage_the_lease_is_renewed_within_one_period_and_the_rhythm_is_back(
     make_node, clock, nodes, leases, seconds
 ):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         nodes.fail = leases.fail = away
         nodes.cut()
@@ -43,9 +40,8 @@ async def test_after_an_outage_the_lease_is_renewed_within_one_period_and_the_rh
     assert [later - earlier for earlier, later in pairwise(renewals(leases))] == pytest.approx([10] * 3)
 
 
-async def test_an_outage_of_20_seconds_costs_no_more_requests_than_a_kubelet_makes(lanes, host, clock, nodes, leases):
-    node = Node(config=Config(node_name="n1"), host=host, lanes=lanes, clock=clock, rand=lambda: 0.5)
-    async with running(*node.loops):
+async def test_an_outage_of_20_seconds_costs_no_more_requests_than_a_kubelet_makes(make_node, clock, nodes, leases):
+    async with running(*make_node(rand=lambda: 0.5).tasks):
         await clock.advance(25)
         nodes.fail = leases.fail = away
         nodes.cut()
@@ -56,7 +52,7 @@ async def test_an_outage_of_20_seconds_costs_no_more_requests_than_a_kubelet_mak
 
 
 async def test_who_gets_through_first_wakes_the_others(make_node, clock, nodes, leases):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         nodes.fail = leases.fail = away
         nodes.cut()
@@ -68,43 +64,9 @@ async def test_who_gets_through_first_wakes_the_others(make_node, clock, nodes, 
         assert first_watch == pytest.approx(first_lease)
 
 
-async def test_who_asks_again_and_again_is_woken_once(clock):
-    weather, woken = Weather(clock), []
-
-    def wake():
-        woken.append(True)
-
-    for _ in range(1000):
-        weather.on_recovered(wake)
-    weather.improved()
-    weather.improved()
-    assert woken == [True]
-
-
-async def test_patience_that_the_server_asked_for_is_not_cut_short(clock):
-    weather = Weather(clock, lambda: 0.0)
-    done = []
-
-    async def wait(pause, name):
-        await pause(10)
-        done.append(name)
-
-    waits = [
-        asyncio.ensure_future(wait(weather.sit_out, "asked")),
-        asyncio.ensure_future(wait(weather.wait_out, "own")),
-    ]
-    await clock.advance(1)
-    weather.improved()
-    await clock.advance(1)
-    assert done == ["own"]
-    await clock.advance(8)
-    assert done == ["own", "asked"]
-    await asyncio.gather(*waits)
-
-
 @pytest.mark.parametrize("jump_seconds", [3600, -3600], ids=["forward", "back"])
 async def test_a_clock_that_jumps_does_not_change_the_rhythm(make_node, clock, leases, jump_seconds):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         clock.skew_seconds = jump_seconds
         await clock.advance(20)
@@ -112,7 +74,7 @@ async def test_a_clock_that_jumps_does_not_change_the_rhythm(make_node, clock, l
 
 
 async def test_every_renewal_is_later_than_the_one_before_whatever_the_clock_does(make_node, clock, leases):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         clock.skew_seconds = -3600
         times = [leases.objects["n1"]["spec"]["renewTime"]]
@@ -129,7 +91,7 @@ async def test_a_busy_server_is_given_the_time_it_asks_for_by_every_loop(make_no
     def busy(_):
         return Unavailable("too many requests", retry_after_seconds=3)
 
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         nodes.fail = leases.fail = busy
         host.current = host_snapshot(kernel_version="6.2.0")
@@ -143,13 +105,13 @@ async def test_a_busy_server_is_given_the_time_it_asks_for_by_every_loop(make_no
 
 
 async def test_a_stuck_status_write_a_stuck_sensor_and_a_stuck_watch_do_not_delay_a_renewal(
-    make_node, clock, lanes, leases, nodes, host
+    make_node, clock, leases, nodes, host
 ):
     async def stuck(*_, **__):
         await asyncio.Event().wait()
 
     node = make_node()
-    async with running(*node.loops):
+    async with running(*node.tasks):
         await clock.advance(15)
         nodes.patch_status = nodes.get = nodes.list = stuck
         host.snapshot = host.glance = stuck
@@ -159,7 +121,7 @@ async def test_a_stuck_status_write_a_stuck_sensor_and_a_stuck_watch_do_not_dela
 
 
 async def test_a_node_that_was_given_up_and_may_not_object_keeps_its_rhythm(make_node, clock, nodes):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         condition = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         await nodes.patch_status("n1", {"status": {"conditions": [condition]}})
@@ -170,7 +132,7 @@ async def test_a_node_that_was_given_up_and_may_not_object_keeps_its_rhythm(make
 
 
 async def test_a_node_that_was_given_up_is_ready_again_at_once(make_node, clock, nodes):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         condition = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         await nodes.patch_status("n1", {"status": {"conditions": [condition]}})

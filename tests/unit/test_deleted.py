@@ -27,7 +27,7 @@ def policy(word):
 async def test_it_is_registered_again_within_a_second_and_lease_and_csinode_belong_to_the_new_one(
     make_node, clock, nodes, leases, csinodes
 ):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         before = uid(nodes)
         await nodes.delete("n1")
@@ -38,7 +38,7 @@ async def test_it_is_registered_again_within_a_second_and_lease_and_csinode_belo
 
 
 async def test_a_lease_that_was_collected_with_its_node_is_made_again_for_the_new_one(make_node, clock, nodes, leases):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         leases.objects.clear()
         await nodes.delete("n1")
@@ -47,7 +47,7 @@ async def test_a_lease_that_was_collected_with_its_node_is_made_again_for_the_ne
 
 
 async def test_while_there_is_no_node_no_lease_is_written(make_node, clock, nodes, leases):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         nodes.fail = lambda verb: Unavailable("away") if verb == "create" else None
         await nodes.delete("n1")
@@ -61,7 +61,7 @@ async def test_while_there_is_no_node_no_lease_is_written(make_node, clock, node
 
 
 async def test_one_that_somebody_else_made_is_taken_over(make_node, clock, nodes, leases, csinodes):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         await nodes.delete("n1")
         leases.objects.clear()  # collected
@@ -80,7 +80,7 @@ async def test_one_that_somebody_else_made_is_taken_over(make_node, clock, nodes
 
 
 async def test_one_that_was_replaced_while_the_watch_was_down_is_noticed(make_node, clock, nodes, leases):
-    async with running(*make_node().loops):
+    async with running(*make_node().tasks):
         await clock.advance(25)
         nodes.fail = lambda verb: Unavailable("away") if verb in {"list", "watch"} else None
         nodes.cut()
@@ -92,7 +92,7 @@ async def test_one_that_was_replaced_while_the_watch_was_down_is_noticed(make_no
 
 
 async def test_a_kubelet_stays_idle_and_takes_up_a_node_that_others_make(make_node, clock, nodes, leases):
-    async with running(*make_node(**policy("idle")).loops):
+    async with running(*make_node(**policy("idle")).tasks):
         await clock.advance(25)
         await nodes.delete("n1")
         leases.objects.clear()
@@ -111,7 +111,7 @@ async def test_a_kubelet_stays_idle_and_takes_up_a_node_that_others_make(make_no
 
 async def test_exit_means_exit(make_node, clock, nodes):
     async def deleted():
-        async with running(*make_node(**policy("exit")).loops):
+        async with running(*make_node(**policy("exit")).tasks):
             await clock.advance(25)
             await nodes.delete("n1")
             await clock.advance(0)
@@ -121,13 +121,13 @@ async def test_exit_means_exit(make_node, clock, nodes):
 
 
 async def test_a_node_that_is_not_there_yet_is_not_a_deleted_one(make_node, clock, nodes):
-    async with running(*make_node(registration=Registration(register_node=False, on_node_deleted="exit")).loops):
+    async with running(*make_node(registration=Registration(register_node=False, on_node_deleted="exit")).tasks):
         await clock.advance(60)
     assert nodes.objects == {}
 
 
 async def test_without_register_node_nothing_is_registered_again(make_node, clock, nodes):
-    async with running(*make_node(registration=Registration(register_node=False)).loops):
+    async with running(*make_node(registration=Registration(register_node=False)).tasks):
         await nodes.create({"metadata": {"name": "n1"}})
         await clock.advance(20)
         await nodes.delete("n1")
@@ -141,11 +141,11 @@ async def test_deregistering_removes_what_may_be_removed_and_says_what_may_not(
 ):
     caplog.set_level("INFO")
     node = make_node(registration=Registration(deregister=True))
-    async with running(node.voice):
-        async with running(*node.loops):
+    async with running(*node.process.lasting_tasks):
+        async with running(*node.process.tasks):
             await clock.advance(1)
         nodes.fail = lambda verb: None if allowed else Forbidden('nodes "n1" is forbidden')
-        await node.last_words()
+        await node.process.drain()
     assert ("n1" in nodes.objects) is not allowed
     assert leases.objects == {}
     told = [record.msg for record in caplog.records]
@@ -154,20 +154,21 @@ async def test_deregistering_removes_what_may_be_removed_and_says_what_may_not(
 
 async def test_deregistering_does_not_wait_for_events_that_nobody_takes(make_node, clock, nodes, leases):
     node = make_node(registration=Registration(deregister=True))
-    async with running(*node.loops):  # and nothing that sends events
+    lease, _ = node.process.lasting_tasks
+    async with running(*node.process.tasks, lease):  # and nothing that sends events
         await clock.advance(1)
-    last_words = asyncio.ensure_future(node.last_words())
+    drained = asyncio.ensure_future(node.process.drain())
     await settle()
     assert (nodes.objects, leases.objects) == ({}, {})
-    assert not last_words.done()
-    last_words.cancel()
+    assert not drained.done()
+    drained.cancel()
 
 
 async def test_by_default_node_and_lease_stay(make_node, clock, nodes, leases):
     node = make_node()
-    async with running(node.voice):
-        async with running(*node.loops):
+    async with running(*node.process.lasting_tasks):
+        async with running(*node.process.tasks):
             await clock.advance(1)
-        await node.last_words()
+        await node.process.drain()
     assert "n1" in nodes.objects
     assert "n1" in leases.objects

@@ -21,7 +21,7 @@ def status_of(nodes, kind):
 
 
 async def test_pressure_is_told_at_the_next_look_not_at_the_next_tick(make, clock, nodes, host):
-    async with running(*make().loops):
+    async with running(*make().tasks):
         await clock.advance(3.5)
         host.current = host_snapshot(memory_available_bytes=0)
         await clock.advance(0.5)
@@ -29,7 +29,7 @@ async def test_pressure_is_told_at_the_next_look_not_at_the_next_tick(make, cloc
 
 
 async def test_as_a_kubelet_it_waits_for_the_tick(make, clock, nodes, host):
-    async with running(*make(sensor_seconds=10).loops):
+    async with running(*make(sensor_seconds=10).tasks):
         await clock.advance(11)
         host.current = host_snapshot(memory_available_bytes=0)
         await clock.advance(8)
@@ -39,7 +39,7 @@ async def test_as_a_kubelet_it_waits_for_the_tick(make, clock, nodes, host):
 
 
 async def test_the_end_of_pressure_is_told_when_the_transition_period_ends(make, clock, nodes, host):
-    async with running(*make(transition_seconds=4).loops):
+    async with running(*make(transition_seconds=4).tasks):
         host.current = host_snapshot(memory_available_bytes=0)
         await clock.advance(1)
         host.current = host_snapshot()
@@ -50,7 +50,7 @@ async def test_the_end_of_pressure_is_told_when_the_transition_period_ends(make,
 
 
 async def test_nothing_is_sent_more_often_when_nothing_changes(make, clock, nodes, host):
-    async with running(*make().loops):
+    async with running(*make().tasks):
         await clock.advance(1)
         before = len(nodes.calls)
         await clock.advance(9)
@@ -65,7 +65,7 @@ async def test_nothing_is_sent_more_often_when_nothing_changes(make, clock, node
 
 
 async def test_a_cpu_taken_offline_shows_without_a_restart(make, clock, nodes, host):
-    async with running(*make().loops):
+    async with running(*make().tasks):
         await clock.advance(1.5)
         host.current = host_snapshot(cpu_millicores=3000)
         await clock.advance(1)
@@ -73,7 +73,7 @@ async def test_a_cpu_taken_offline_shows_without_a_restart(make, clock, nodes, h
 
 
 async def test_as_a_kubelet_the_size_is_read_once(make, clock, nodes, host):
-    async with running(*make(sensor_seconds=10).loops):
+    async with running(*make(sensor_seconds=10).tasks):
         host.current = host_snapshot(cpu_millicores=3000)
         await clock.advance(40)
         assert nodes.objects["n1"]["status"]["capacity"]["cpu"] == "4"
@@ -81,7 +81,7 @@ async def test_as_a_kubelet_the_size_is_read_once(make, clock, nodes, host):
 
 async def test_as_a_kubelet_what_could_not_be_read_at_first_is_told_later(make, clock, nodes, host):
     host.current = host_snapshot(cpu_millicores=0, nodefs=None)
-    async with running(*make(sensor_seconds=10).loops):
+    async with running(*make(sensor_seconds=10).tasks):
         await clock.advance(1)
         host.current = host_snapshot()
         await clock.advance(40)

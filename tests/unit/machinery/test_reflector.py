@@ -1,12 +1,11 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from agent.loops.ownnode import OwnNode
-from agent.loops.watch import WatchLoop
-from agent.loops.weather import Weather
+from agent.machinery.reflector import Demultiplexer, Reflector
 from agent.ports import Change, Expired, Listed, Unavailable, Untrusted
-from tests.fakes import FakeClock, FakeObjects, running
+from tests.fakes import running
 
 pytestmark = pytest.mark.anyio
 
@@ -14,8 +13,18 @@ NODE = {"metadata": {"name": "n1"}}
 
 
 @pytest.fixture
-def loop(nodes, own, clock, weather):
-    return WatchLoop(kind="*v1.Node", source=nodes, copy=own, clock=clock, weather=weather)
+def make(state, dependencies, loop_health):
+    def build(source, *, rand=lambda: 0.0, **options):
+        return Reflector(
+            "*v1.Node", source, state, dependencies=replace(dependencies, rand=rand), health=loop_health, **options
+        )
+
+    return build
+
+
+@pytest.fixture
+def loop(make, nodes):
+    return make(nodes)
 
 
 class Scripted:
@@ -39,38 +48,38 @@ class Scripted:
         await self.clock.sleep(end if isinstance(end, float) else seconds)
 
 
-async def test_what_happens_to_the_node_shows_in_the_copy_without_a_request(loop, nodes, own, clock):
+async def test_what_happens_to_the_node_shows_in_the_copy_without_a_request(loop, nodes, state, clock):
     await nodes.create(NODE)
     async with running(loop):
-        assert own.node["metadata"]["name"] == "n1"
+        assert state.node["metadata"]["name"] == "n1"
         await nodes.patch("n1", {"spec": {"unschedulable": True}})
         await clock.advance(0)
-        assert own.node["spec"] == {"unschedulable": True}
+        assert state.node["spec"] == {"unschedulable": True}
         await nodes.delete("n1")
         await clock.advance(0)
-        assert own.node is None
+        assert state.node is None
     assert [verb for _, verb in nodes.calls if verb in {"list", "watch", "get"}] == ["list", "watch"]
 
 
-async def test_a_watch_is_asked_for_5_to_10_minutes_and_goes_on_where_it_ended(nodes, own, clock):
+async def test_a_watch_is_asked_for_5_to_10_minutes_and_goes_on_where_it_ended(make, nodes, clock):
     chances = iter([0.0, 0.5, 0.999, *[0.0] * 9])
-    loop = WatchLoop(kind="", source=nodes, copy=own, clock=clock, weather=Weather(clock, lambda: next(chances)))
+    loop = make(nodes, rand=lambda: next(chances))
     async with running(loop):
         await clock.advance(800)
     assert nodes.watch_seconds == [300, 450, 600]
     assert nodes.times("list") == [0]
 
 
-async def test_a_version_that_is_too_old_has_everything_listed_again(own, clock, weather):
+async def test_a_version_that_is_too_old_has_everything_listed_again(make, clock):
     source = Scripted(clock, Expired("too old"))
-    async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
+    async with running(make(source)):
         await clock.advance(1)
     assert source.calls == [(0, "list"), (0, "watch 5"), (0.2, "list"), (0.2, "watch 5")]
 
 
-async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(own, clock, weather):
+async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(make, clock):
     source = Scripted(clock, Change("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))
-    async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
+    async with running(make(source)):
         await clock.advance(301)
     assert [call for _, call in source.calls] == ["list", "watch 5", "watch 9"]
 
@@ -99,43 +108,29 @@ async def test_an_outage_is_told_of_less_often_than_it_is_met(nodes, loop, clock
     assert [record.msg for record in caplog.records] == ["Failed to watch"]  # the next outage is told of at once
 
 
-async def test_a_watch_beside_the_scout_waits_for_it(nodes, own, clock, weather):
+async def test_a_watch_beside_the_primary_one_waits_for_it(make, nodes, clock, dependencies):
     nodes.fail = lambda _: Unavailable("away")
-    async with running(WatchLoop(kind="", source=nodes, copy=own, clock=clock, weather=weather, is_scout=False)):
+    async with running(make(nodes, is_primary=False)):
         await clock.advance(60)
         assert nodes.times("list") == pytest.approx([0, 0.8, 2.4, 5.6, 12.0, 24.8, 50.4])
         nodes.fail = lambda _: None
-        weather.improved()
+        dependencies.connectivity.notify_recovered()
         await clock.advance(1)
     assert nodes.times("watch")[0] == pytest.approx(60)
 
 
-async def test_chance_spreads_the_return_over_twice_the_time():
-    times = []
-    for chance in (0.0, 0.9):
-        clock = FakeClock()
-        nodes = FakeObjects(clock)
-        own = OwnNode(membership=_NoMembership())
-        weather = Weather(clock, lambda chance=chance: chance)
-        async with running(WatchLoop(kind="", source=nodes, copy=own, clock=clock, weather=weather)):
-            await clock.advance(60)
-            nodes.cut()
-            await clock.advance(5)
-        times.append(nodes.times("watch")[-1])
-    assert times == pytest.approx([60.8, 61.52])
+@pytest.mark.parametrize(("chance", "back_at"), [(0.0, 60.8), (0.9, 61.52)])
+async def test_chance_spreads_the_return_over_twice_the_time(make, nodes, clock, chance, back_at):
+    async with running(make(nodes, rand=lambda: chance)):
+        await clock.advance(60)
+        nodes.cut()
+        await clock.advance(5)
+    assert nodes.times("watch")[-1] == pytest.approx(back_at)
 
 
-class _NoMembership:
-    def seen(self, uid):
-        pass
-
-    def lost(self):
-        pass
-
-
-async def test_a_watch_that_ends_as_soon_as_it_begins_is_a_failure(own, clock, weather):
+async def test_a_watch_that_ends_as_soon_as_it_begins_is_a_failure(make, clock):
     source = Scripted(clock, *[0.0] * 9, 60.0)
-    async with running(WatchLoop(kind="", source=source, copy=own, clock=clock, weather=weather)):
+    async with running(make(source)):
         await clock.advance(20)
     assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx([0.2 * n for n in range(10)])
 
@@ -148,26 +143,34 @@ async def test_after_a_good_hour_patience_starts_from_the_beginning(nodes, loop,
         assert nodes.times("watch")[-1] == pytest.approx(3650.8)
 
 
-async def test_an_older_state_does_not_replace_a_newer_one(own):
-    own.put({"metadata": {"uid": "u", "resourceVersion": "10"}, "spec": {"new": True}})
-    own.put({"metadata": {"uid": "u", "resourceVersion": "9"}})
-    assert own.node["spec"] == {"new": True}
+class Kept:
+    """A store that only remembers what it was given; one may be broken."""
+
+    def __init__(self, *, broken=False):
+        self.calls, self._broken = [], broken
+
+    def reset(self, objects, version):
+        if self._broken:
+            raise RuntimeError("a bug")
+        self.calls.append(("reset", [obj["metadata"]["name"] for obj in objects], version))
+
+    def put(self, obj):
+        self.calls.append(("put", obj["metadata"]["name"]))
+
+    def remove(self, obj):
+        self.calls.append(("remove", obj["metadata"]["name"]))
 
 
-async def test_a_list_from_before_the_node_was_created_does_not_delete_it(own, membership):
-    membership.joined("u")
-    own.put({"metadata": {"uid": "u", "resourceVersion": "10"}})
-    own.reset([], "9")
-    assert membership.uid == "u"
-    own.reset([], "11")
-    assert membership.uid is None
+def pod(name, node_name):
+    return {"metadata": {"name": name}, "spec": {"nodeName": node_name}}
 
 
-async def test_a_node_that_the_cluster_gave_up_wakes_the_status_loop(own, readiness):
-    woken = []
-    readiness.subscribe(lambda: woken.append(True))
-    own.put({"metadata": {"uid": "u", "resourceVersion": "1"}, "status": {}})
-    woken.clear()
-    unknown = {"type": "Ready", "status": "Unknown"}
-    own.put({"metadata": {"uid": "u", "resourceVersion": "2"}, "status": {"conditions": [unknown]}})
-    assert woken
+def test_each_object_reaches_the_store_of_its_node_whatever_happens_to_the_others(dependencies):
+    demultiplexer = Demultiplexer(lambda obj: obj["spec"].get("nodeName"), dependencies.unexpected.isolation("pods"))
+    demultiplexer.stores |= {"n0": Kept(broken=True), "n1": Kept(), "n2": Kept()}
+    demultiplexer.reset([pod("a", "n0"), pod("b", "n1"), pod("c", "elsewhere"), pod("d", "n1")], "7")
+    demultiplexer.put(pod("e", "n2"))
+    demultiplexer.put(pod("f", "elsewhere"))
+    demultiplexer.remove(pod("b", "n1"))
+    assert demultiplexer.stores["n1"].calls == [("reset", ["b", "d"], "7"), ("remove", "b")]
+    assert demultiplexer.stores["n2"].calls == [("reset", [], "7"), ("put", "e")]

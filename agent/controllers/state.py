@@ -1,0 +1,175 @@
+"""What the controllers of one node know in common."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.startup import StartupLatency
+from agent.core.conditions import find_condition
+from agent.core.config import Config
+from agent.core.facts import Facts
+from agent.core.model import Object, is_newer
+from agent.ports import Clock, NodeDeleted
+
+log = logging.getLogger(__name__)
+
+
+class NodeState:
+    """The Node as the API server shows it, whether it is ours, and what keeps it from being ready.
+
+    It is the store of a reflector, and costs no request: what a kubelet has in its informer.
+    """
+
+    def __init__(self, config: Config, monitor: HostMonitor, startup: StartupLatency, clock: Clock) -> None:
+        self.config = config
+        self.name = config.node_name
+        self.pressure = monitor.pressure(config.eviction)
+        self.startup = startup
+        self.node: Object | None = None
+        self.is_synced = False
+        """Whether the API server has listed the Node, or that there is none: before, no Node means nothing."""
+        self.uid: str | None = None
+        """The UID of our living Node, as far as we know."""
+        self._monitor = monitor
+        self._clock = clock
+        self._adopts = not config.registration.register_node  # whether a Node that others create is ours
+        self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
+        self._problems: dict[str, str] = {}
+        self._on_replaced: list[Callable[[], None]] = []
+        self._on_changed: list[Callable[[], None]] = []
+
+    def on_replaced(self, listener: Callable[[], None]) -> None:
+        """Call this whenever our Node was registered, deleted or replaced by another."""
+        self._on_replaced.append(listener)
+
+    def on_changed(self, listener: Callable[[], None]) -> None:
+        """Call this whenever something has changed that the status depends on."""
+        self._on_changed.append(listener)
+        self.pressure.subscribe(listener)
+
+    async def facts(self, observed_status: Object) -> Facts:
+        """Return everything that the next status depends on."""
+        return Facts(
+            config=self.config,
+            host=await self._monitor.snapshot(self.config.eviction),
+            observed=observed_status,
+            pressure=self.pressure.conditions,
+            problems=self.problems,
+            now=self._clock.now(),
+        )
+
+    # --- what keeps the node from being ready
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the node is not ready; empty when it is."""
+        return tuple(self._problems.values())
+
+    def block(self, subject: str, problem: str) -> None:
+        """Keep the node from being ready because of this."""
+        if self._problems.get(subject) != problem:
+            self._problems[subject] = problem
+            self._notify(self._on_changed)
+
+    def clear(self, subject: str) -> None:
+        """Do not keep the node from being ready because of this any more."""
+        if self._problems.pop(subject, None) is not None:
+            self._notify(self._on_changed)
+
+    # --- the Node at the API server, as a reflector or an answer shows it
+
+    def reset(self, objects: Sequence[Object], version: str) -> None:
+        """Take in a list of all Nodes of this name at a version."""
+        self.is_synced = True
+        if objects:
+            self.node = None  # a list is the truth, whatever versions were shown before
+            self.put(objects[0])
+        elif self.node is None or not is_newer(_version(self.node), version):
+            self.forget()
+
+    def put(self, node: Object) -> None:
+        """Take in the Node; an older state than the cached one is ignored."""
+        before = self.node
+        if before and _uid(before) == _uid(node) and is_newer(_version(before), _version(node)):
+            return
+        self.node = node
+        self.on_uid_shown(_uid(node))
+        if _is_unknown(node) and not (before and _version(before) == _version(node)):
+            self._notify(self._on_changed)  # the cluster gave the node up: better than kubelet, we report at once
+
+    def remove(self, node: Object) -> None:
+        """Take in that this Node was deleted."""
+        if self.node is None or _uid(self.node) == _uid(node):
+            self.forget()
+
+    def forget(self) -> None:
+        """Take in that there is no Node of this name."""
+        self.node = None
+        if self.uid is not None:
+            self._lose(self.uid)
+
+    def on_uid_shown(self, uid: str) -> None:
+        """Take in that the Node of this name has this UID; with another UID than ours it is another Node."""
+        if self.uid is not None and self.uid != uid:
+            self._lose(self.uid)
+        if self._adopts:
+            self.register(uid)
+        elif self.uid is None and self.is_successor(uid):
+            self._notify_replaced()  # others created it again, and we can take it over
+
+    # --- whether it is ours
+
+    @property
+    def wants_registration(self) -> bool:
+        """Whether it is on us to create the Node."""
+        return self.uid is None and not self._adopts
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether our Node was there and was deleted, which is more than not being there yet."""
+        return self._deleted_uid is not None
+
+    def is_successor(self, uid: str) -> bool:
+        """Whether a Node with this UID came after ours, which was deleted."""
+        return self._deleted_uid not in {None, uid}
+
+    def register(self, uid: str) -> None:
+        """Make the Node with this UID ours."""
+        if uid != self.uid:
+            self.uid, self._deleted_uid = uid, None
+            self._adopts = self._adopts or self.config.registration.on_node_deleted == "idle"
+            self._notify_replaced()
+
+    def raise_if_final(self) -> None:
+        """Raise NodeDeleted where the settings say that a deleted Node is the end."""
+        if self.is_deleted and self.config.registration.on_node_deleted == "exit":
+            raise NodeDeleted(f"node {self.name} was deleted")
+
+    def _lose(self, uid: str) -> None:
+        on_deleted = self.config.registration.on_node_deleted
+        log.info("Node was deleted", {"node": self.name, "uid": uid, "onNodeDeleted": on_deleted})
+        self.uid, self._deleted_uid = None, uid
+        self._notify_replaced()
+
+    def _notify_replaced(self) -> None:
+        self._notify(self._on_changed)
+        self._notify(self._on_replaced)
+
+    def _notify(self, listeners: Sequence[Callable[[], None]]) -> None:
+        for listener in listeners:
+            listener()
+
+
+def _is_unknown(node: Object) -> bool:
+    ready = find_condition(node.get("status", {}), "Ready")
+    return bool(ready and ready["status"] == "Unknown")
+
+
+def _uid(node: Object) -> str:
+    uid: str = node["metadata"]["uid"]
+    return uid
+
+
+def _version(node: Object) -> str:
+    version: str = node["metadata"]["resourceVersion"]
+    return version

@@ -1,0 +1,168 @@
+"""Record events, and send them without ever holding up who records them."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+
+from agent.core.correlation import Correlated, Correlator
+from agent.core.events import Happening, event_object
+from agent.core.model import Object
+from agent.core.schedule import Pace, jittered
+from agent.core.tally import Counter
+from agent.klog import V2
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.runner import Controller
+from agent.machinery.workqueue import WorkQueue
+from agent.ports import ApiError, EventApi, NotFound, Unavailable
+
+log = logging.getLogger(__name__)
+
+# client-go: tools/record
+_QUEUE_LENGTH = 1000  # what does not fit is dropped
+_TRIES = 12
+_RETRY_SECONDS = 10.0
+_ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
+
+
+class EventRecorder:
+    """Sends the events of one node in their order, those that repeat as a count.
+
+    An event that the API server does not take is dropped, as a kubelet does.
+    """
+
+    def __init__(
+        self,
+        node_name: str,
+        events: EventApi,
+        *,
+        pace: Pace,
+        queue: WorkQueue[Controller],
+        dependencies: Dependencies,
+        health: LoopHealth,
+    ) -> None:
+        self.isolation = dependencies.unexpected.isolation("events", health)
+        self._name = node_name
+        self._events = events
+        self._pace = pace
+        self._queue = queue
+        self._clock = dependencies.clock
+        self._rand = dependencies.rand
+        self._connectivity = dependencies.connectivity
+        self._outcomes = dependencies.metrics.register(
+            Counter("fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",))
+        )
+        self._waiting: deque[Object] = deque()
+        self._is_full = False
+        self._correlator = Correlator()
+        self._recorded = 0
+        self._taken = 0
+        self._forgotten: deque[tuple[int, str]] = deque()  # UIDs, and how many events had been queued before
+        self._sending: Correlated | None = None
+        self._tries = 0
+        self._send_at = 0.0
+        self._drained = asyncio.Event()
+
+    def record(self, event: Happening, about: Object | None = None) -> None:
+        """Queue an event about an object, or about the Node where none is given; never waits."""
+        log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
+        self._recorded += 1
+        with self.isolation.attempt(event=event.reason) as attempt:
+            serialised = event_object(self._name, event, self._clock.now(), self._recorded, about=about)
+            if len(self._waiting) < _QUEUE_LENGTH:
+                self._waiting.append(serialised)
+                self._queue.add(self)
+            else:
+                self._outcomes.add("dropped")
+                if not self._is_full:  # logged once, until all that waits is sent
+                    log.error("Unable to record event: too many queued events, dropped event", {"event": event.reason})
+                self._is_full = True
+        if attempt.retry_seconds is not None:
+            self._outcomes.add("dropped")
+
+    def forget(self, uid: str) -> None:
+        """Do not count on events about this object once those that wait are sent: it is gone."""
+        self._forgotten.append((self._taken + len(self._waiting), uid))
+        self._forget_taken()
+
+    async def drained(self) -> None:
+        """Return when everything recorded so far is sent or dropped."""
+        while self._waiting or self._sending:
+            self._drained.clear()
+            await self._drained.wait()
+
+    async def sync(self) -> float:
+        """Send the next event once. Returns the seconds until the next call."""
+        if self._sending is None and self._waiting:
+            event = self._waiting.popleft()
+            self._taken += 1
+            with self._dropping(event):
+                self._sending = self._correlator.correlate(event, self._clock.monotonic())
+            if self._sending:
+                self._send_at = self._clock.monotonic() + self._pace.wait_seconds(self._clock.monotonic())
+            self._is_full = self._is_full and bool(self._waiting)
+            self._forget_taken()
+        if self._sending and self._clock.monotonic() >= self._send_at:
+            with self._dropping(self._sending.event):
+                await self._send(self._sending)
+        if self._sending:
+            return max(0.0, self._send_at - self._clock.monotonic())
+        if self._waiting:
+            return 0.0
+        self._drained.set()
+        return inf
+
+    @contextmanager
+    def _dropping(self, event: Object) -> Iterator[None]:
+        """Drop an event that fails for a reason that nobody expected: another try would be no better."""
+        with self.isolation.attempt(event=event["reason"], about=event["metadata"]["name"]) as attempt:
+            yield
+        if attempt.retry_seconds is not None:
+            self._end("dropped")
+
+    async def _send(self, correlated: Correlated) -> None:
+        self._tries += 1
+        try:
+            await self._create_or_patch(correlated)
+        except ApiError as error:
+            if isinstance(error, Unavailable) and self._tries < _TRIES:
+                self._send_at = self._clock.monotonic() + self._retry_seconds(error)
+                return
+            log.error("Unable to write event", {"err": error, "event": correlated.event["reason"]})
+            self._end("dropped")
+        else:
+            self._end("sent")
+
+    def _retry_seconds(self, error: ApiError) -> float:
+        """Return when to try again: the first time at a random moment, and at once when the API server is back."""
+        if asked_seconds := error.retry_after_seconds:
+            return jittered(max(asked_seconds, _RETRY_SECONDS), _ASKED_JITTER, self._rand())
+        self._connectivity.on_recovered(self._on_recovered)
+        return _RETRY_SECONDS * (self._rand() if self._tries == 1 else 1.0)
+
+    def _on_recovered(self, delay_seconds: float) -> None:
+        if self._tries:
+            self._send_at = self._clock.monotonic() + delay_seconds
+            self._queue.add_after(self, delay_seconds)
+
+    def _end(self, outcome: str) -> None:
+        self._outcomes.add(outcome)
+        self._sending = None
+        self._tries = 0
+
+    async def _create_or_patch(self, correlated: Correlated) -> None:
+        if correlated.patch:
+            try:
+                await self._events.patch(correlated.event, correlated.patch)
+            except NotFound:
+                log.debug("Event to repeat has expired", {"event": correlated.event["reason"]})
+            else:
+                return
+        await self._events.create(correlated.event)
+
+    def _forget_taken(self) -> None:
+        while self._forgotten and self._forgotten[0][0] <= self._taken:
+            self._correlator.forget(self._forgotten.popleft()[1])

@@ -1,0 +1,146 @@
+"""What exists once per process, however many nodes it hosts: work queues, reflectors, host monitor, instruments."""
+
+import random
+from collections.abc import Sequence
+from datetime import datetime
+
+from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.startup import StartupLatency
+from agent.core.config import Config
+from agent.core.model import Object
+from agent.core.tally import Registry
+from agent.machinery.connectivity import Connectivity
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
+from agent.machinery.isolation import CONTROLLER_PAUSES, UnexpectedErrors
+from agent.machinery.reflector import Demultiplexer, Reflector
+from agent.machinery.runner import Controller, Runnable, Runner
+from agent.machinery.workqueue import WorkQueue
+from agent.node import Engine, Node, NodeClients
+from agent.ports import Clock, Host, Rand, WatchApi
+
+LOOPS = (
+    *("lease", "status", "sensors", "watch", "csinode", "pods"),
+    # These have nothing to report but errors that nobody expected.
+    *("events", "eviction", "staticpods", "shutdown", "credentials", "certificates", "server", "notify"),
+)
+"""The loops whose health /healthz shows."""
+
+_ROUNDS = 3.0  # how many readings the host monitor may miss
+_SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to one of them
+# Workers for each node, up to a bound; a request that hangs holds up one of them
+_LEASE_WORKERS, _WORKERS, _EVENT_WORKERS = 1, 4, 2
+_MOST_WORKERS = 16
+
+
+class Process:
+    """Hosts nodes: it drives their controllers, and passes on what the API server and the host show."""
+
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        *,
+        sensor_seconds: float,
+        node_name: str = "",
+        booted_at: datetime | None = None,
+        rand: Rand = random.random,
+    ) -> None:
+        self.metrics = Registry()
+        self.health = HealthRegistry(clock, self.metrics)
+        self.connectivity = Connectivity(clock)
+        self.unexpected = UnexpectedErrors(clock, self.metrics, node_name=node_name)
+        self.dependencies = Dependencies(
+            clock=clock,
+            rand=rand,
+            connectivity=self.connectivity,
+            unexpected=self.unexpected,
+            metrics=self.metrics,
+        )
+        self._sensor_seconds = sensor_seconds
+        self._host_health = self.health.loop("sensors", deadline_seconds=_ROUNDS * sensor_seconds + _SLACK_SECONDS)
+        self._host_queue: WorkQueue[Controller] = WorkQueue(clock)
+        self.engine = Engine(
+            dependencies=self.dependencies,
+            health=self.health,
+            monitor=HostMonitor(
+                host,
+                clock,
+                interval_seconds=sensor_seconds,
+                isolation=self.unexpected.isolation("sensors", self._host_health, pauses=CONTROLLER_PAUSES),
+                health=self._host_health,
+            ),
+            startup=StartupLatency(clock, self.metrics, booted_at=booted_at),
+            lease_queue=WorkQueue(clock),
+            queue=WorkQueue(clock),
+            event_queue=WorkQueue(clock),
+        )
+        self._node_store = Demultiplexer(_name, self.unexpected.isolation("watch"))
+        self._pod_store = Demultiplexer(_node_name, self.unexpected.isolation("pods"))
+        self._nodes: list[Node] = []
+        self._lease_seconds: list[float] = []
+        self._reflectors: list[Runnable] = []
+
+    def add(self, config: Config, clients: NodeClients) -> Node:
+        """Host a further node."""
+        node = Node(config, clients, self.engine)
+        self._nodes.append(node)
+        self._lease_seconds.append(float(config.heartbeat.lease_duration_seconds))
+        self._node_store.stores[config.node_name] = node.state
+        if node.pod_loop:
+            self._pod_store.stores[config.node_name] = node.pod_loop
+        return node
+
+    def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
+        """Follow these Nodes and pods, and pass each on to the node that it belongs to."""
+        self._reflectors.append(self._reflector("watch", "*v1.Node", nodes, self._node_store, is_primary=True))
+        if pods:
+            self._reflectors.append(self._reflector("pods", "*v1.Pod", pods, self._pod_store, is_primary=False))
+
+    def start(self) -> None:
+        """Start all nodes; the supervisor runs the tasks."""
+        self._host_health.begin()
+        self._host_queue.add_after(self.engine.monitor, self._sensor_seconds)
+        for node in self._nodes:
+            node.start()
+
+    @property
+    def tasks(self) -> Sequence[Runnable]:
+        """What has to run until the process stops."""
+        return (
+            Runner("host", self._host_queue),
+            self._runner("node", self.engine.queue, _WORKERS),
+            *self._reflectors,
+            *(task for node in self._nodes for task in node.tasks),
+        )
+
+    @property
+    def lasting_tasks(self) -> Sequence[Runnable]:
+        """What has to run until all nodes are drained: they are alive, and their events are sent, until then."""
+        return (
+            self._runner("lease", self.engine.lease_queue, _LEASE_WORKERS),
+            self._runner("events", self.engine.event_queue, _EVENT_WORKERS),
+        )
+
+    async def drain(self) -> None:
+        """Deregister nodes where that is wanted, and send the events that wait."""
+        for node in self._nodes:
+            await node.drain()
+
+    def _runner(self, name: str, queue: WorkQueue[Controller], workers_per_node: int) -> Runner:
+        return Runner(name, queue, workers=min(workers_per_node * len(self._nodes), _MOST_WORKERS))
+
+    def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
+        health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, *self._lease_seconds))
+        reflector = Reflector(kind, source, store, dependencies=self.dependencies, health=health, is_primary=is_primary)
+        return self.unexpected.isolated(loop, reflector.run, health)
+
+
+def _name(node: Object) -> str | None:
+    name: str | None = node["metadata"].get("name")
+    return name
+
+
+def _node_name(pod: Object) -> str | None:
+    name: str | None = pod.get("spec", {}).get("nodeName")
+    return name
