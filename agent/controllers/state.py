@@ -1,5 +1,6 @@
 """What the controllers of one node know in common."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
@@ -35,6 +36,7 @@ class NodeState:
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
         self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
         self._problems: dict[str, str] = {}
+        self._updated: asyncio.Event | None = None  # while somebody waits for it
         self._on_replaced: list[Callable[[], None]] = []
         self._on_changed: list[Callable[[], None]] = []
 
@@ -93,6 +95,8 @@ class NodeState:
         if before and _uid(before) == _uid(node) and is_newer(_version(before), _version(node)):
             return
         self.node = node
+        if self._updated:
+            self._updated.set()
         self.on_uid_shown(_uid(node))
         if _is_unknown(node) and not (before and _version(before) == _version(node)):
             self._notify(self._on_changed)  # the cluster gave the node up: better than kubelet, we report at once
@@ -116,6 +120,12 @@ class NodeState:
             self.register(uid)
         elif self.uid is None and self.is_successor(uid):
             self._notify_replaced()  # others created it again, and we can take it over
+
+    async def wait_for_update(self, seconds: float) -> None:
+        """Return when the Node has changed, or after so long."""
+        self._updated = asyncio.Event()
+        await self._clock.wait(self._updated, seconds)
+        self._updated = None
 
     # --- whether it is ours
 

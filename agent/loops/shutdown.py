@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 
 _SUBJECT = "shutdown"
 _TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
-_LOOK_SECONDS = 0.05
 _RECONNECT_SECONDS = 1.0
 _RELOAD_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
 
@@ -77,7 +76,7 @@ class Departure:
             if (left := end - self._clock.monotonic()) <= 0:
                 log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
                 return
-            await self._clock.sleep(min(left, _LOOK_SECONDS))
+            await self._state.wait_for_update(left)
         log.info("The API server knows that the node is shutting down")
 
     def _is_told(self) -> bool:

@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 
+from agent.core.tally import Registry
 from agent.machinery.isolation import UnexpectedErrors
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
@@ -38,7 +39,7 @@ class Hanging(Ticking):
 
 @pytest.fixture
 def errors(clock):
-    return UnexpectedErrors("n1", clock)
+    return UnexpectedErrors(clock, Registry())
 
 
 async def test_sync_says_when_it_is_called_next(clock, errors):
