@@ -22,6 +22,7 @@ from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.sources import Sources
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
+from agent.controllers.certificates import Scheduling
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
@@ -32,6 +33,8 @@ from agent.loops.shutdown import ShutdownLoop
 from agent.loops.startup import Startup
 from agent.loops.weather import Weather
 from agent.machinery.isolation import Isolation
+from agent.machinery.runner import Controller, Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.node import Loop, Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.serving import Doorkeeper, Doors
@@ -41,6 +44,7 @@ from agent.ways import Ways, lanes_of, open_ways
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 6.0  # systemd waits for 90, kubectl for 30, a person for less
+_CERTIFICATE_WORKERS = 3  # client, serving, watchdog: a CSR that waits to be signed holds one of them for a minute
 
 
 async def serve(
@@ -79,6 +83,15 @@ class _Daemon:
         self._startup = Startup(clock, booted_at=booted_at())
         self._tallies = ServerTallies(clock)
         self._enrolment = Enrolment()
+        queue: WorkQueue[Controller] = WorkQueue(clock)
+        self._certificates = Runner("certificates", queue, workers=_CERTIFICATE_WORKERS)
+        self._scheduling = Scheduling(
+            queue=queue,
+            clock=clock,
+            weather=self._weather,
+            errors=self._pulse.unexpected,
+            beat=self._pulse.others["certificates"],
+        )
         self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
         self.host = LinuxHost(config)
         self.notifier = NotifyLoop(
@@ -97,11 +110,11 @@ class _Daemon:
     async def admitted(self, stop: asyncio.Event, keys: Smith | None) -> bool:
         """Wait for the first credentials where there are none; whether the node can start."""
         self._enrolment = enrolment = await enrol(
-            self._config, clock=self._clock, weather=self._weather, on_new=self._reload.set, keys=keys
+            self._config, scheduling=self._scheduling, on_new=self._reload.set, keys=keys
         )
-        if enrolment.first:
-            waiting = [
-                *self._isolated("certificates", enrolment.first),
+        if enrolment.is_awaited:
+            waiting: Sequence[Loop] = [
+                self._certificates,
                 Ending(stop, enrolment.admitted),
                 *self._isolated("server", [self._health]),
                 *self._isolated("notify", [self.notifier]),
@@ -136,13 +149,19 @@ class _Daemon:
             "notify": [self.notifier],
             "shutdown": shutdown,
             "credentials": [rotation],
-            "certificates": [*self._enrolment.lasting, *(loop for loop in doors.loops if loop not in doors.listeners)],
+            "certificates": doors.loops,
         }
         measured += [loop for loops in beside.values() for loop in loops if isinstance(loop, Measured)]
+        controllers = (*self._enrolment.controllers, *doors.controllers)
+        measured += [controller for controller in controllers if isinstance(controller, Measured)]
         node.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
-            [*node.loops, *(loop for name, loops in beside.items() for loop in self._isolated(name, loops))],
+            [
+                *node.loops,
+                self._certificates,
+                *(loop for name, loops in beside.items() for loop in self._isolated(name, loops)),
+            ],
             stop,
             parting=partial(self._part, shutdown),
             parting_seconds=LAST_WORDS_SECONDS + self.grace_seconds,
@@ -178,8 +197,7 @@ class _Daemon:
             tallies=self._tallies,
             reviews=KubeReviews(ways.reviews),
             addresses=node.addresses,
-            clock=self._clock,
-            weather=self._weather,
+            scheduling=self._scheduling,
         )
         return await keeper.open()
 

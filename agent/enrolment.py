@@ -22,15 +22,15 @@ from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
 from agent.adapters.server.tls import Tls
+from agent.controllers.bootstrap import BootstrapController
+from agent.controllers.certificates import CertificateController, ExpiryWatchdog, Scheduling, WantedCertificate
+from agent.controllers.csr import CSRRequester
 from agent.core.config import Config
 from agent.core.csr import client_template, is_of_another_node, serving_template
 from agent.core.model import Object
 from agent.core.x509 import Certificate, read_certificates
 from agent.klog import V2
-from agent.loops.bootstrap import Bootstrap
-from agent.loops.certificates import CertificateGuard, CertificateLoop
-from agent.loops.renewals import SERVER
-from agent.loops.weather import Weather
+from agent.machinery.runner import Controller
 from agent.node import Loop
 from agent.ports import Clock, NotSigned, StartError
 
@@ -41,11 +41,11 @@ _PREFIX = "kubelet-client"
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What has to run before the node can, and beside it."""
+    """The controllers of the client certificate, which are in the queue already."""
 
-    first: Sequence[Loop] = ()  # to be run until somebody sets `admitted`
+    controllers: Sequence[Controller] = ()
+    is_awaited: bool = False  # whether the node can start only when one of them has set `admitted`
     admitted: asyncio.Event = field(default_factory=asyncio.Event)
-    lasting: Sequence[Loop] = ()
     pair: Path | None = None  # where the client certificate is that is renewed
 
 
@@ -62,71 +62,70 @@ class Ending:
 
 
 async def enrol(
-    config: Config, *, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith | None = None
+    config: Config, *, scheduling: Scheduling, on_new: Callable[[], None], keys: Smith | None = None
 ) -> Enrolment:
     """Find out what is needed; a StartError if it cannot work. `on_new` is told of each certificate."""
     keys = keys or Smith()
     try:
-        found = await _needed(config, clock, weather, on_new, keys)
+        found = await _needed(config, scheduling, on_new, keys)
     except OSError as error:
         raise StartError(
             f"unable to use {error.filename}: {error.strerror}; --cert-dir and --kubeconfig name other places"
         ) from error
-    if not found.first:  # where but the kubeconfig was missing, a child waits that has nothing to do now
+    if not found.is_awaited:  # where but the kubeconfig was missing, a child waits that has nothing to do now
         await asyncio.to_thread(keys.dismiss_early)
     return found
 
 
-async def _needed(config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith) -> Enrolment:
+async def _needed(config: Config, scheduling: Scheduling, on_new: Callable[[], None], keys: Smith) -> Enrolment:
     settings = config.certificates
     if settings.bootstrap_kubeconfig and not config.kubeconfig:
         raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")
     if not config.kubeconfig:
         return Enrolment()
     if settings.rotate_client:
-        return await _rotating(config, clock, weather, on_new, keys)
+        return await _rotating(config, scheduling, on_new, keys)
     if settings.bootstrap_kubeconfig:
-        return await _bootstrapping(config, clock, keys)
+        return await _bootstrapping(config, scheduling, keys)
     return Enrolment()
 
 
 def serving_by_request(
-    config: Config, *, clock: Clock, weather: Weather, addresses: Callable[[], Sequence[Object]], tls: Tls
-) -> tuple[ServingCertificate, Sequence[Loop]]:
+    config: Config, *, scheduling: Scheduling, addresses: Callable[[], Sequence[Object]], tls: Tls
+) -> tuple[ServingCertificate, CertificateController]:
     """A serving certificate that the cluster signs, and what keeps it; it is asked for once the Node has an address."""
     settings = config.certificates
     given = (Path(settings.serving_certificate), Path(settings.serving_key)) if settings.serving_certificate else None
     store = PemStore(Path(settings.directory), "kubelet-server", other=given)
-    serving = ServingCertificate(store.path, store.path, clock=clock, fresh=tls.context, beside=tls.files)
+    serving = ServingCertificate(store.path, store.path, clock=scheduling.clock, fresh=tls.context, beside=tls.files)
     pair = PemStore(Path(settings.directory), _PREFIX).path if settings.rotate_client else None
-    certificates = CertificateLoop(
-        template=lambda: serving_template(config.node_name, addresses()),
+    desk = Desk(lambda: load_credentials(config.kubeconfig, pair))
+    controller = CertificateController(
+        WantedCertificate(kind="server", template=lambda: serving_template(config.node_name, addresses())),
         store=store,
-        desk=Desk(lambda: load_credentials(config.kubeconfig, pair)),
-        keys=Smith(),
-        clock=clock,
-        weather=weather,
+        requester=CSRRequester(clients=desk, keys=Smith(), clock=scheduling.clock),
+        scheduling=scheduling,
         on_new=serving.asked.set,
-        kind=SERVER,
     )
-    return serving, (certificates, serving)
+    controller.start()
+    return serving, controller
 
 
-async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple[ServingCertificate, Sequence[Loop]]:
+async def serving_from_files(config: Config, *, clock: Clock, tls: Tls) -> tuple[ServingCertificate, Loop]:
     """A serving certificate from files that were given, which have to load, or from those a node makes for itself."""
     settings = config.certificates
     certificate, key = Path(settings.serving_certificate), Path(settings.serving_key)
     if certificate != Path(settings.directory) / "kubelet.crt":
         serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
         await serving.require()
-        return serving, (serving,)
+        return serving, serving
     make = ensure_self_signed
     if not await asyncio.to_thread(can_keep, certificate.parent):
         log.warning("Unable to write to --cert-dir, the serving key is in memory", {"certDir": settings.directory})
         make, certificate, key = write_to_memory, path_of(memory_file()), path_of(memory_file())
     serving = ServingCertificate(certificate, key, clock=clock, fresh=tls.context, beside=tls.files)
     making = partial(make, certificate, key, host=config.node_name, smith=Smith())
-    return serving, (SelfSigning(making, then=serving),)
+    return serving, SelfSigning(making, then=serving)
 
 
 class SelfSigning:
@@ -144,30 +143,30 @@ class SelfSigning:
         await self._then.run()
 
 
-async def _bootstrapping(config: Config, clock: Clock, keys: Smith) -> Enrolment:
+async def _bootstrapping(config: Config, scheduling: Scheduling, keys: Smith) -> Enrolment:
     kubeconfig, bootstrap = Path(config.kubeconfig), Path(config.certificates.bootstrap_kubeconfig)
-    if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
+    if await is_still_valid(kubeconfig, scheduling.clock.now(), node_name=config.node_name):
         log.log(V2, "Kubeconfig exists and is valid, skipping bootstrap", {"path": str(kubeconfig)})
         await asyncio.to_thread(remove_after_join, bootstrap)
         return Enrolment()
     await _check_bootstrap(bootstrap)
     folder, admitted = Path(config.certificates.directory), asyncio.Event()
     store = PemStore(folder, _PREFIX)
-    first = Bootstrap(
+    desk = Desk(lambda: load_credentials(str(bootstrap)))
+    controller = BootstrapController(
         template=client_template(config.node_name),
         files=AdmissionFiles(folder=folder, store=store, kubeconfig=kubeconfig, bootstrap=bootstrap),
         store=store,
-        desk=Desk(lambda: load_credentials(str(bootstrap))),
-        keys=keys,
-        clock=clock,
+        requester=CSRRequester(clients=desk, keys=keys, clock=scheduling.clock),
+        scheduling=scheduling,
         on_done=admitted.set,
     )
-    return Enrolment([first], admitted)
+    controller.start()
+    return Enrolment([controller], is_awaited=True, admitted=admitted)
 
 
-async def _rotating(
-    config: Config, clock: Clock, weather: Weather, on_new: Callable[[], None], keys: Smith
-) -> Enrolment:
+async def _rotating(config: Config, scheduling: Scheduling, on_new: Callable[[], None], keys: Smith) -> Enrolment:
+    clock = scheduling.clock
     log.info("Client rotation is on, will bootstrap in background")
     if not await _is_prepared(config, clock):
         log.log(V2, "The kubeconfig has no client certificate, there is nothing to rotate")
@@ -182,18 +181,23 @@ async def _rotating(
         if bootstrap := config.certificates.bootstrap_kubeconfig:
             asyncio.get_running_loop().run_in_executor(None, remove_after_join, Path(bootstrap))
 
-    certificates = CertificateLoop(
-        template=lambda: template,
+    desk = Desk(lambda: _best_credentials(config, store, clock))
+    controller = CertificateController(
+        WantedCertificate(template=lambda: template, is_replaced_at_once=embedded is not None),
         store=store,
-        desk=Desk(lambda: _best_credentials(config, store, clock)),
-        keys=keys,
-        clock=clock,
-        weather=weather,
+        requester=CSRRequester(clients=desk, keys=keys, clock=clock),
+        scheduling=scheduling,
         on_new=on_certificate,
-        at_once=embedded is not None,
     )
-    loops = (certificates, CertificateGuard(certificates, clock))
-    return Enrolment(() if _is_usable(current, config, clock) else loops, admitted, loops, store.path)
+    watchdog = ExpiryWatchdog(controller, scheduling)
+    controller.start()
+    watchdog.start()
+    return Enrolment(
+        (controller, watchdog),
+        is_awaited=not _is_usable(current, config, clock),
+        admitted=admitted,
+        pair=store.path,
+    )
 
 
 async def _is_prepared(config: Config, clock: Clock) -> bool:

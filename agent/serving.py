@@ -14,12 +14,13 @@ from agent.adapters.server.listener import Listener
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.tls import Tls, tell_about
+from agent.controllers.certificates import Scheduling
 from agent.core.config import Config, Serving
 from agent.core.model import Object
 from agent.enrolment import serving_by_request, serving_from_files
-from agent.loops.weather import Weather
+from agent.machinery.runner import Controller
 from agent.node import Loop
-from agent.ports import Clock, ReviewApi, StartError
+from agent.ports import ReviewApi, StartError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Doors:
 
     loops: Sequence[Loop]
     listeners: Sequence[Listener]
+    controllers: Sequence[Controller] = ()
 
     async def close(self) -> None:
         """End all connections."""
@@ -44,49 +46,48 @@ class Doorkeeper:
     tallies: ServerTallies
     reviews: ReviewApi
     addresses: Callable[[], Sequence[Object]]
-    clock: Clock
-    weather: Weather
+    scheduling: Scheduling
 
     async def open(self) -> Doors:
         """Listen where the settings say; a StartError says why that cannot be."""
-        node, serving = NodeEndpoints(self.sources, self.clock), self.config.serving
+        node, serving = NodeEndpoints(self.sources, self.scheduling.clock), self.config.serving
         loops: list[Loop] = []
         listeners: list[Listener] = []
+        controllers: list[Controller] = []
         if serving.enabled:
-            listener, keeping = await self._main(node)
-            listeners.append(listener)
-            loops += keeping
+            tls = await _tls(serving)
+            if self.config.certificates.serving_by_request:
+                certificate, controller = serving_by_request(
+                    self.config, scheduling=self.scheduling, addresses=self.addresses, tls=tls
+                )
+                controllers.append(controller)
+                loops.append(certificate)
+            else:
+                certificate, following = await serving_from_files(self.config, clock=self.scheduling.clock, tls=tls)
+                loops.append(following)
+            listeners.append(self._main(node, certificate))
         if serving.read_only_port:
             listeners.append(self._read_only(node))
-        return Doors((*loops, *listeners), listeners)
+        return Doors(loops, listeners, controllers)
 
-    async def _main(self, node: NodeEndpoints) -> tuple[Listener, Sequence[Loop]]:
+    def _main(self, node: NodeEndpoints, certificate: ServingCertificate) -> Listener:
         """The kubelet's API over TLS, for those who may."""
-        config, serving, clock = self.config, self.config.serving, self.clock
-        tls = await _tls(serving)
-        certificate, keeping = await self._certificate(tls)
+        config, serving, clock = self.config, self.config.serving, self.scheduling.clock
         gate = Gate(serving=serving, node_name=config.node_name, reviews=self.reviews, clock=clock)
         table = full_table(serving, node, self.sources, self.tallies, clock)
         api = KubeletApi(table, tallies=self.tallies, clock=clock, gate=gate)
         entrance = listen(serving.address, serving.port, flag="--port")
         listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
         certificate.on_change = listener.dismiss  # with it may go the client CA that somebody was trusted for
-        return listener, keeping
-
-    async def _certificate(self, tls: Tls) -> tuple[ServingCertificate, Sequence[Loop]]:
-        if not self.config.certificates.serving_by_request:
-            return await serving_from_files(self.config, clock=self.clock, tls=tls)
-        return serving_by_request(
-            self.config, clock=self.clock, weather=self.weather, addresses=self.addresses, tls=tls
-        )
+        return listener
 
     def _read_only(self, node: NodeEndpoints) -> Listener:
         """What everybody may see, without TLS."""
         serving = self.config.serving
         table = open_table(node, self.sources, self.tallies)
-        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
+        api = KubeletApi(table, tallies=self.tallies, clock=self.scheduling.clock)
         entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
-        return Listener(entrance, api.answer, clock=self.clock)
+        return Listener(entrance, api.answer, clock=self.scheduling.clock)
 
 
 async def _tls(serving: Serving) -> Tls:

@@ -13,7 +13,6 @@ from agent.ports import ApiError, Unavailable, Untrusted
 OnFailure = Callable[[ApiError, float], None]
 """Told of each failed try: what went wrong, and the seconds until the next one."""
 
-_JITTER = -0.04  # a kubelet's backoff has none: by so much earlier, then, and never later
 _PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
@@ -22,17 +21,12 @@ def watching(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
 
     client-go doubles from 0.8 s to 30 s at once, but for five watches; ours is one, and wakes whoever waits elsewhere.
     """
-    return _without_end(weather, _Scouting(), on_failure, jitter=1.0)
+    return _without_end(weather, _Scouting(), on_failure)
 
 
 def following(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
     """A watch beside the scout has client-go's patience: 0.8 s, doubling up to 30 s, or until the scout is through."""
-    return _without_end(weather, wait_exponential(multiplier=0.8, max=30), on_failure, jitter=1.0)
-
-
-def renewing_certificate(weather: Weather, on_failure: OnFailure) -> AsyncRetrying:
-    """client-go's patience for a certificate: 2 s, doubling up to 32 s, without end."""
-    return _without_end(weather, wait_exponential(multiplier=2, max=32), on_failure, jitter=0.1)
+    return _without_end(weather, wait_exponential(multiplier=0.8, max=30), on_failure)
 
 
 def delivering_event(weather: Weather) -> AsyncRetrying:
@@ -47,10 +41,8 @@ def delivering_event(weather: Weather) -> AsyncRetrying:
     )
 
 
-def _without_end(
-    weather: Weather, backoff: wait_base, on_failure: OnFailure, *, jitter: float = _JITTER
-) -> AsyncRetrying:
-    pause = _Pause(weather, backoff, jitter)
+def _without_end(weather: Weather, backoff: wait_base, on_failure: OnFailure) -> AsyncRetrying:
+    pause = _Pause(weather, backoff, 1.0)
     return AsyncRetrying(
         sleep=pause.sleep,
         wait=pause,

@@ -6,10 +6,13 @@ import pytest
 from agent.adapters.certificates.early import early_child
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
+from agent.controllers.certificates import Scheduling
 from agent.core.config import Certificates, Config
 from agent.core.x509 import read_certificates
 from agent.enrolment import enrol
 from agent.loops.weather import Weather
+from agent.machinery.isolation import UnexpectedErrors
+from agent.machinery.workqueue import WorkQueue
 from agent.ports import StartError
 from tests.fakes import FakeClock
 
@@ -52,32 +55,35 @@ def embedded(pair):
 async def enrolled(pair, path, *, keys=None, **certificates):
     clock = Today(pair.certificate_pem)
     config = Config(node_name="n1", kubeconfig=path, certificates=Certificates(**certificates))
-    return await enrol(config, clock=clock, weather=Weather(clock), on_new=lambda: None, keys=keys)
+    scheduling = Scheduling(
+        queue=WorkQueue(clock), clock=clock, weather=Weather(clock), errors=UnexpectedErrors("n1", clock)
+    )
+    return await enrol(config, scheduling=scheduling, on_new=lambda: None, keys=keys)
 
 
 async def test_plain_credentials_need_nothing_before_or_beside_them(pair, tmp_path):
     found = await enrolled(pair, kubeconfig(tmp_path, embedded(pair)))
-    assert (found.first, found.lasting, found.pair) == ((), (), None)
+    assert (found.controllers, found.is_awaited, found.pair) == ((), False, None)
 
 
 async def test_a_token_is_not_rotated(pair, tmp_path):
     path = kubeconfig(tmp_path, {"token": "t"})
     found = await enrolled(pair, path, rotate_client=True, directory=str(tmp_path / "pki"))
-    assert (found.first, found.lasting) == ((), ())
+    assert (found.controllers, found.is_awaited) == ((), False)
 
 
 async def test_kubeadms_embedded_certificate_is_taken_into_the_store(pair, tmp_path):
     path = kubeconfig(tmp_path, embedded(pair))
     found = await enrolled(pair, path, rotate_client=True, directory=str(tmp_path / "pki"))
-    assert found.first == ()
-    assert found.lasting
+    assert not found.is_awaited
+    assert found.controllers
     assert found.pair.read_text() == pair.certificate_pem + pair.key_pem
 
 
 async def test_a_folder_that_cannot_be_written_does_not_keep_the_node_from_starting(pair, tmp_path, caplog):
     path = kubeconfig(tmp_path, embedded(pair))
     found = await enrolled(pair, path, rotate_client=True, directory="/proc/nowhere")
-    assert found.first == ()
+    assert not found.is_awaited
     assert "Unable to set the cert/key pair" in caplog.text
 
 
@@ -99,7 +105,7 @@ async def test_with_a_good_kubeconfig_the_bootstrap_is_not_even_opened(pair, tmp
     found = await enrolled(
         pair, path, bootstrap_kubeconfig="/none", rotate_client=rotate, directory=str(tmp_path / "pki")
     )
-    assert found.first == ()
+    assert not found.is_awaited
 
 
 async def test_where_but_the_kubeconfig_is_missing_no_child_waits_for_the_next_rotation(pair, tmp_path):
@@ -108,7 +114,7 @@ async def test_where_but_the_kubeconfig_is_missing_no_child_waits_for_the_next_r
     await PemStore(tmp_path / "pki", "kubelet-client").update(*pair)
     child = early_child(Config(node_name="n1", kubeconfig=path, certificates=Certificates(**settings)))
     found = await enrolled(pair, path, keys=Smith(child), **settings)
-    assert found.first == ()
+    assert not found.is_awaited
     assert child.returncode is not None
 
 

@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.adapters.host.sensor_tally import SensorTally
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
+from agent.controllers.certificates import CertificateMetrics
 from agent.core.config import Config
 from agent.core.pods.stats import pod_info
-from agent.loops.renewals import CLIENT, Renewals
 from agent.node import Lanes, Node
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
 
@@ -88,7 +88,7 @@ def _rows(text):
 
 async def _exercised():
     """Every family, with samples that show its labels."""
-    clock, sensors, renewals = FakeClock(), SensorTally(), Renewals(CLIENT)
+    clock, sensors, certificates = FakeClock(), SensorTally(), CertificateMetrics("client")
     objects = {name: FakeObjects(clock) for name in ("nodes", "leases", "csinodes", "events")}
     lanes = Lanes(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], own_node=objects["nodes"], **objects)
     node = Node(config=Config(node_name="n1"), host=FakeHost(clock), lanes=lanes, clock=clock, rand=lambda: 0.0)
@@ -98,8 +98,8 @@ async def _exercised():
         objects["nodes"].cut()
         await clock.advance(1)
     sensors.read("nodefs", 0.1, failed=True)
-    renewals.succeeded(None, START)
-    families = [*node.families(), *sensors.families(), *renewals.families(None, START)]
+    certificates.renewed(None, START)
+    families = [*node.families(), *sensors.families(), *certificates.families(None, START)]
     return [(family.name, (family.kind, _labels(family), family.help)) for family in families]
 
 
