@@ -8,25 +8,25 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.clock import SystemClock
+from agent.adapters.credential_reloader import CredentialReloader
 from agent.adapters.credentials import load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
 from agent.adapters.metrics.figures import Figures
 from agent.adapters.metrics.own import Measured, OwnMetrics
-from agent.adapters.rotation import Rotation
 from agent.adapters.server import HealthServer
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.sources import Sources
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
+from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 from agent.controllers.certificates import Scheduling
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
-from agent.enrolment import Ending, Enrolment, enrol
 from agent.loops.notify import NotifyLoop
 from agent.loops.pulse import Pulse
 from agent.loops.shutdown import ShutdownLoop
@@ -37,7 +37,7 @@ from agent.machinery.runner import Controller, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Loop, Node
 from agent.ports import NodeDeleted, ServiceManager
-from agent.serving import Doorkeeper, Doors
+from agent.serving import KubeletServerBuilder, KubeletServers
 from agent.supervisor import LAST_WORDS_SECONDS, reload_on_signal, stop_on_signals, supervise
 from agent.ways import Ways, lanes_of, open_ways
 
@@ -51,7 +51,7 @@ async def serve(
     config: Config,
     *,
     reread_logging: Callable[[], None] = lambda: None,
-    keys: Smith | None = None,
+    keys: KeyWorker | None = None,
     manager: ServiceManager | None = None,
     zpages: Zpages = EMPTY,
 ) -> None:
@@ -82,7 +82,7 @@ class _Daemon:
         self._weather, self._pulse = Weather(clock), Pulse(config, clock)
         self._startup = Startup(clock, booted_at=booted_at())
         self._tallies = ServerTallies(clock)
-        self._enrolment = Enrolment()
+        self._bootstrap = BootstrapPlan()
         queue: WorkQueue[Controller] = WorkQueue(clock)
         self._certificates = Runner("certificates", queue, workers=_CERTIFICATE_WORKERS)
         self._scheduling = Scheduling(
@@ -107,52 +107,52 @@ class _Daemon:
             observe=self._tallies.observe_health,
         )
 
-    async def admitted(self, stop: asyncio.Event, keys: Smith | None) -> bool:
+    async def admitted(self, stop: asyncio.Event, keys: KeyWorker | None) -> bool:
         """Wait for the first credentials where there are none; whether the node can start."""
-        self._enrolment = enrolment = await enrol(
-            self._config, scheduling=self._scheduling, on_new=self._reload.set, keys=keys
+        self._bootstrap = bootstrap = await plan_bootstrap(
+            self._config, scheduling=self._scheduling, on_new=self._reload.set, key_worker=keys
         )
-        if enrolment.is_awaited:
+        if bootstrap.is_awaited:
             waiting: Sequence[Loop] = [
                 self._certificates,
-                Ending(stop, enrolment.admitted),
+                StopForwarder(stop, bootstrap.done),
                 *self._isolated("server", [self._health]),
                 *self._isolated("notify", [self.notifier]),
             ]
-            await supervise(waiting, enrolment.admitted)
+            await supervise(waiting, bootstrap.done)
         return not stop.is_set()
 
     async def live(self, stop: asyncio.Event, resources: AsyncExitStack) -> None:
         """Run everything until `stop`."""
         config = self._config
-        credentials = await load_credentials(config.kubeconfig, self._enrolment.pair)
+        credentials = await load_credentials(config.kubeconfig, self._bootstrap.pair)
         ways = open_ways(credentials, config, self._reload.set)
         for lane in ways:
             resources.push_async_callback(lane.close)
         check_reservations(config, await self.host.snapshot())
         node = self._node(ways)
         measured: list[Measured] = [node, self.host, ways.lease.tally, self._tallies]
-        doors = await self._doors(node, ways, measured)
-        resources.push_async_callback(doors.close)
-        rotation = Rotation(
+        servers = await self._servers(node, ways, measured)
+        resources.push_async_callback(servers.close)
+        reloader = CredentialReloader(
             kubeconfig=config.kubeconfig,
             current=credentials,
             lanes=ways,
-            asked=self._reload,
+            requested=self._reload,
             clock=self._clock,
             on_change=self._weather.improved,
-            pair=self._enrolment.pair,
+            pair=self._bootstrap.pair,
         )
         shutdown = self._shutdown(node)
         beside: dict[str, Sequence[Loop]] = {
-            "server": [self._health, *doors.listeners],
+            "server": [self._health, *servers.listeners],
             "notify": [self.notifier],
             "shutdown": shutdown,
-            "credentials": [rotation],
-            "certificates": doors.loops,
+            "credentials": [reloader],
+            "certificates": servers.loops,
         }
         measured += [loop for loops in beside.values() for loop in loops if isinstance(loop, Measured)]
-        controllers = (*self._enrolment.controllers, *doors.controllers)
+        controllers = (*self._bootstrap.controllers, *servers.controllers)
         measured += [controller for controller in controllers if isinstance(controller, Measured)]
         node.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
@@ -190,8 +190,8 @@ class _Daemon:
         self.notifier.follow(node.vitals)
         return node
 
-    async def _doors(self, node: Node, ways: Ways, measured: Sequence[Measured]) -> Doors:
-        keeper = Doorkeeper(
+    async def _servers(self, node: Node, ways: Ways, measured: Sequence[Measured]) -> KubeletServers:
+        builder = KubeletServerBuilder(
             config=self._config,
             sources=self._sources(node, measured),
             tallies=self._tallies,
@@ -199,7 +199,7 @@ class _Daemon:
             addresses=node.addresses,
             scheduling=self._scheduling,
         )
-        return await keeper.open()
+        return await builder.build()
 
     def _sources(self, node: Node, measured: Sequence[Measured]) -> Sources:
         """What the endpoints show."""

@@ -19,8 +19,8 @@ _UNUSABLE_SECONDS = 10.0
 _PATIENCE_SECONDS = 3600.0
 
 
-class BootstrapFiles(Protocol):
-    """The files of a TLS bootstrap that survive a crash in the middle of it."""
+class BootstrapState(Protocol):
+    """The state of a TLS bootstrap that survives a crash in the middle of it."""
 
     async def key(self) -> str:
         """Return the key of an earlier start; empty if there is none."""
@@ -39,7 +39,7 @@ class BootstrapController:
         self,
         *,
         template: Template,
-        files: BootstrapFiles,
+        state: BootstrapState,
         store: CertificateStore,
         requester: CSRRequester,
         scheduling: Scheduling,
@@ -47,7 +47,7 @@ class BootstrapController:
     ) -> None:
         self.isolation = scheduling.isolation()
         self._template = template
-        self._files = files
+        self._state = state
         self._store = store
         self._requester = requester
         self._clock = scheduling.clock
@@ -92,13 +92,13 @@ class BootstrapController:
             self._csr = csr
             return POLL_SECONDS
         await self._store.update(pem, self._prepared.key_pem)
-        await self._files.finish()
+        await self._state.finish()
         self._on_done()
         return inf
 
     async def _prepare(self) -> PreparedRequest:
         """Prepare a request with the key of an earlier start, so that the CSR of that start is used again."""
-        if key_pem := await self._files.key():
+        if key_pem := await self._state.key():
             try:
                 return await self._requester.prepare(self._template, key_pem)
             except NotSigned as error:
@@ -107,7 +107,7 @@ class BootstrapController:
 
     async def _prepare_with_new_key(self) -> PreparedRequest:
         prepared = await self._requester.prepare(self._template)
-        await self._files.keep_key(prepared.key_pem)
+        await self._state.keep_key(prepared.key_pem)
         return prepared
 
     def _pending(self, prepared: PreparedRequest) -> PendingCSR:

@@ -20,12 +20,12 @@ from agent.klog import V2
 from agent.ports import (
     AlreadyExists,
     Clock,
+    CSRApi,
+    CSRClients,
     Expired,
     KeyMaker,
     NotSigned,
     PreparedRequest,
-    SigningApi,
-    SigningDesk,
     Unavailable,
     Unusable,
 )
@@ -53,7 +53,7 @@ class PendingCSR:
 class CSRRequester:
     """Creates CertificateSigningRequests and polls them until the cluster has signed them."""
 
-    def __init__(self, *, clients: SigningDesk, keys: KeyMaker, clock: Clock) -> None:
+    def __init__(self, *, clients: CSRClients, keys: KeyMaker, clock: Clock) -> None:
         self._clients = clients
         self._keys = keys
         self._clock = clock
@@ -95,7 +95,7 @@ class CSRRequester:
             raise Unusable(fault)
         return pem
 
-    async def _create(self, api: SigningApi, csr: PendingCSR) -> Object:
+    async def _create(self, api: CSRApi, csr: PendingCSR) -> Object:
         purposes = usages(csr.template.signer, is_rsa=csr.prepared.is_rsa)
         request = signing_request(csr.prepared.csr_pem, csr.template, purposes, name=csr.name)
         try:
@@ -107,7 +107,7 @@ class CSRRequester:
         log.log(V2, "Certificate signing request created", {"csr": created["metadata"]["name"]})
         return created
 
-    async def _reuse(self, api: SigningApi, csr: PendingCSR) -> Object:
+    async def _reuse(self, api: CSRApi, csr: PendingCSR) -> Object:
         """Return the CSR that an earlier start created with the same key. Raises NotSigned if it is not compatible."""
         log.info("csr for this node already exists, reusing")
         existing = await api.get(csr.name)
@@ -124,7 +124,7 @@ class CSRRequester:
         log.info("csr for this node is still valid")
         return existing
 
-    async def _watch(self, api: SigningApi, request: Object, seconds: float) -> str | None:
+    async def _watch(self, api: CSRApi, request: Object, seconds: float) -> str | None:
         """Return the certificate if the CSR is signed within so many seconds."""
         metadata = request["metadata"]
         source = api.named(metadata["name"])
@@ -139,7 +139,7 @@ class CSRRequester:
             log.log(V2, "Unable to watch the certificate signing request", {"err": error})
         return None
 
-    async def _latest(self, api: SigningApi, request: Object) -> Object:
+    async def _latest(self, api: CSRApi, request: Object) -> Object:
         """List the CSR, so that nothing is missed between two watches."""
         name = request["metadata"]["name"]
         listed = await api.named(name).list()

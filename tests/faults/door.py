@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import json
 
 from agent.adapters.answers import decoded, page, refusal, watch_event
-from agent.adapters.certificates.desk import SigningShape
+from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.core.access import access_question, is_allowed, reviewed_user
@@ -162,7 +162,7 @@ class Door:
                 str(pod["metadata"]["resourceVersion"])
 
     async def _watched_csr(self) -> None:
-        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=SigningShape)
+        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=CSRShape)
         async for kind, request in source.watch("1", seconds=1):
             if kind in {"ADDED", "MODIFIED"}:
                 with suppress(Refused):
