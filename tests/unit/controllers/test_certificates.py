@@ -309,3 +309,12 @@ async def test_an_unexpected_error_is_followed_by_another_request(clock, csrs, s
         await csrs.sign("csr-2")
         await clock.advance(1)
     assert len(store.updated_at) == 1
+
+
+async def test_a_runner_that_is_run_again_goes_on_with_the_same_deadline(clock, store, started):
+    runner = started()
+    async with running(runner):  # until the first certificate is there
+        await clock.advance(1)
+    async with running(runner):  # as long as the node lives
+        await clock.advance(810)
+    assert store.updated_at == pytest.approx([0, 800])
