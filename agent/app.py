@@ -8,45 +8,48 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.clock import SystemClock
+from agent.adapters.credential_reloader import CredentialReloader
 from agent.adapters.credentials import load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
 from agent.adapters.metrics.figures import Figures
 from agent.adapters.metrics.own import Measured, OwnMetrics
-from agent.adapters.rotation import Rotation
 from agent.adapters.server import HealthServer
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.sources import Sources
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
+from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
+from agent.controllers.certificates import Scheduling
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
-from agent.enrolment import Ending, Enrolment, enrol
 from agent.loops.notify import NotifyLoop
 from agent.loops.shutdown import ShutdownLoop
 from agent.machinery.isolation import Isolation
-from agent.machinery.runner import Runnable
+from agent.machinery.runner import Controller, Runnable, Runner
+from agent.machinery.workqueue import WorkQueue
 from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
-from agent.serving import Doorkeeper, Doors
+from agent.serving import KubeletServerBuilder, KubeletServers
 from agent.supervisor import LAST_WORDS_SECONDS, reload_on_signal, stop_on_signals, supervise
 from agent.ways import Ways, clients_of, open_ways, watches_of
 
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 6.0  # systemd waits for 90, kubectl for 30, a person for less
+_CERTIFICATE_WORKERS = 3  # client, serving, watchdog: a CSR that waits to be signed holds one of them for a minute
 
 
 async def serve(
     config: Config,
     *,
     reread_logging: Callable[[], None] = lambda: None,
-    keys: Smith | None = None,
+    keys: KeyWorker | None = None,
     manager: ServiceManager | None = None,
     zpages: Zpages = EMPTY,
 ) -> None:
@@ -75,7 +78,7 @@ class _Daemon:
         self._config, self._zpages, self._reload = config, zpages, reload
         self._clock = clock = SystemClock()
         self._tallies = ServerTallies(clock)
-        self._enrolment = Enrolment()
+        self._bootstrap = BootstrapPlan()
         self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
         self.host = LinuxHost(config)
         self._process = Process(
@@ -84,6 +87,13 @@ class _Daemon:
             sensor_seconds=config.eviction.sensor_seconds,
             node_name=config.node_name,
             booted_at=booted_at(),
+        )
+        queue: WorkQueue[Controller] = WorkQueue(clock)
+        self._certificates = Runner("certificates", queue, workers=_CERTIFICATE_WORKERS)
+        self._scheduling = Scheduling(
+            queue=queue,
+            dependencies=self._process.dependencies,
+            health=self._process.health.failures_only("certificates"),
         )
         self.notifier = NotifyLoop(
             node_name=config.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
@@ -98,61 +108,62 @@ class _Daemon:
             observe=self._tallies.observe_health,
         )
 
-    async def admitted(self, stop: asyncio.Event, keys: Smith | None) -> bool:
+    async def admitted(self, stop: asyncio.Event, keys: KeyWorker | None) -> bool:
         """Wait for the first credentials where there are none; whether the node can start."""
-        self._enrolment = enrolment = await enrol(
-            self._config, clock=self._clock, dependencies=self._process.dependencies, on_new=self._reload.set, keys=keys
+        self._bootstrap = bootstrap = await plan_bootstrap(
+            self._config, scheduling=self._scheduling, on_new=self._reload.set, key_worker=keys
         )
-        if enrolment.first:
-            waiting = [
-                *self._isolated("certificates", enrolment.first),
-                Ending(stop, enrolment.admitted),
+        if bootstrap.is_awaited:
+            waiting: Sequence[Runnable] = [
+                self._certificates,
+                StopForwarder(stop, bootstrap.done),
                 *self._isolated("server", [self._health]),
                 *self._isolated("notify", [self.notifier]),
             ]
-            await supervise(waiting, enrolment.admitted)
+            await supervise(waiting, bootstrap.done)
         return not stop.is_set()
 
     async def live(self, stop: asyncio.Event, resources: AsyncExitStack) -> None:
         """Run everything until `stop`."""
         config = self._config
-        credentials = await load_credentials(config.kubeconfig, self._enrolment.pair)
+        credentials = await load_credentials(config.kubeconfig, self._bootstrap.pair)
         ways = open_ways(credentials, config, self._reload.set)
         for lane in ways:
             resources.push_async_callback(lane.close)
         check_reservations(config, await self.host.snapshot())
         process, node = self._process, self._node(ways)
-        doors = await self._doors(node, ways)
-        resources.push_async_callback(doors.close)
-        rotation = Rotation(
+        servers = await self._servers(node, ways)
+        resources.push_async_callback(servers.close)
+        reloader = CredentialReloader(
             kubeconfig=config.kubeconfig,
             current=credentials,
             lanes=ways,
-            asked=self._reload,
+            requested=self._reload,
             clock=self._clock,
             on_change=process.connectivity.notify_recovered,
-            pair=self._enrolment.pair,
+            pair=self._bootstrap.pair,
         )
         shutdown = self._shutdown(node)
         beside: dict[str, Sequence[Runnable]] = {
-            "server": [self._health, *doors.listeners],
+            "server": [self._health, *servers.listeners],
             "notify": [self.notifier],
             "shutdown": shutdown,
-            "credentials": [rotation],
-            "certificates": [*self._enrolment.lasting, *(loop for loop in doors.loops if loop not in doors.listeners)],
+            "credentials": [reloader],
+            "certificates": servers.loops,
         }
-        for measured in (
-            self.host,
-            ways.lease.tally,
-            self._tallies,
-            *(loop for loops in beside.values() for loop in loops),
-        ):
+        loops = [loop for loops in beside.values() for loop in loops]
+        controllers = (*self._bootstrap.controllers, *servers.controllers)
+        for measured in (self.host, ways.lease.tally, self._tallies, *loops, *controllers):
             if isinstance(measured, Measured):
                 process.metrics.collect(measured.families)
         process.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
-            [*process.tasks, *(loop for name, loops in beside.items() for loop in self._isolated(name, loops))],
+            [
+                *process.tasks,
+                self._certificates,
+                *(loop for name, loops in beside.items() for loop in self._isolated(name, loops)),
+            ],
             stop,
             parting=partial(self._part, shutdown),
             parting_seconds=LAST_WORDS_SECONDS + self.grace_seconds,
@@ -175,17 +186,16 @@ class _Daemon:
         self.notifier.follow(node.vitals)
         return node
 
-    async def _doors(self, node: Node, ways: Ways) -> Doors:
-        keeper = Doorkeeper(
+    async def _servers(self, node: Node, ways: Ways) -> KubeletServers:
+        builder = KubeletServerBuilder(
             config=self._config,
             sources=self._sources(node),
             tallies=self._tallies,
             reviews=KubeReviews(ways.reviews),
             addresses=node.addresses,
-            clock=self._clock,
-            dependencies=self._process.dependencies,
+            scheduling=self._scheduling,
         )
-        return await keeper.open()
+        return await builder.build()
 
     def _sources(self, node: Node) -> Sources:
         """What the endpoints show."""

@@ -13,8 +13,8 @@ AgentError
     ├── AlreadyExists   409 at creation
     ├── Conflict        409 at update: somebody was faster, or the object is gone
     ├── Expired         410: a watch cannot go on from there
-    ├── NotSigned       a certificate that was asked for did not come
-    │   └── Unusable    one came, but not that which was asked for
+    ├── NotSigned       a certificate was requested and not issued, or not stored
+    │   └── Unusable    one was issued, but not what was requested
     └── Rejected        any other 4xx: the request itself is wrong
 """
 
@@ -96,11 +96,11 @@ class Expired(ApiError):
 
 
 class NotSigned(ApiError):
-    """A certificate was denied, failed, did not come in time, or could not be kept."""
+    """A certificate request was denied, failed or timed out, or the certificate could not be stored."""
 
 
 class Unusable(NotSigned):
-    """What came as a certificate is none, or is that of another key or name."""
+    """The issued certificate does not parse, or has another key or name than the request."""
 
 
 class Rejected(ApiError):
@@ -236,18 +236,18 @@ class WatchApi(Protocol):
 
 
 class KeyPair(NamedTuple):
-    """A certificate with those that vouch for it, and its key."""
+    """A certificate with its chain, and its key."""
 
     certificate_pem: str
     key_pem: str
 
     def __repr__(self) -> str:
-        """Without the key: nobody should find it in a log."""
+        """Leave out the key, which must not appear in a log."""
         return f"KeyPair({self.certificate_pem!r}, ...)"
 
 
 class PreparedRequest(NamedTuple):
-    """A certificate request and the key it was signed with."""
+    """A certificate request and the key that signed it."""
 
     key_pem: str
     csr_pem: str
@@ -255,48 +255,48 @@ class PreparedRequest(NamedTuple):
     is_rsa: bool
 
     def __repr__(self) -> str:
-        """Without the key: nobody should find it in a log."""
+        """Leave out the key, which must not appear in a log."""
         return f"PreparedRequest(..., {self.csr_pem!r})"
 
 
 class KeyMaker(Protocol):
-    """Makes keys, and requests for certificates; NotSigned says why it cannot."""
+    """Makes keys and certificate requests. Its methods raise NotSigned where that fails."""
 
     async def request(self, template: Template, key_pem: str = "") -> PreparedRequest:
-        """A certificate request, for the given key or a new one."""
+        """Make a certificate request, for this key or a new one."""
 
     async def fault(self, csr_pem: str, key_pem: str, template: Template) -> str:
-        """Why a request that was found is not ours; empty if it is."""
+        """Return why a stored request does not belong to this key and template; empty if it does."""
 
 
-class SigningApi(Protocol):
+class CSRApi(Protocol):
     """CertificateSigningRequests at the API server."""
 
     async def create(self, request: Object) -> Object:
-        """Create a request; where it has no name, the API server gives it one."""
+        """Create a CSR; the API server chooses a name where it has none."""
 
     async def get(self, name: str) -> Object:
-        """Read a request."""
+        """Read a CSR."""
 
     def named(self, name: str) -> WatchApi:
-        """One request, to be watched."""
+        """Return the selection of one CSR, to list and watch it."""
 
 
-class SigningDesk(Protocol):
-    """Where certificates are asked for, with the best credentials that there are at the moment."""
+class CSRClients(Protocol):
+    """Opens clients for CertificateSigningRequests, with the best credentials at that moment."""
 
-    def open(self) -> AbstractAsyncContextManager[SigningApi]:
-        """Connections for one request; a StartError if there are no credentials at all."""
+    def open(self) -> AbstractAsyncContextManager[CSRApi]:
+        """Connect until the block ends. Raises NotSigned if no credentials load."""
 
 
 class CertificateStore(Protocol):
-    """Where certificates and their keys are kept."""
+    """Stores the certificate in use, with its key."""
 
     async def current(self) -> Certificate | None:
-        """The one in use, expired or not; None if there is none that loads."""
+        """Return the certificate in use, expired or not; None if none loads. Raises StartError if it cannot look."""
 
     async def update(self, certificate_pem: str, key_pem: str) -> Certificate:
-        """Make a pair the one in use; NotSigned if it cannot be kept."""
+        """Store a pair and use it from now on. Raises NotSigned if it cannot be stored."""
 
 
 class ReviewApi(Protocol):

@@ -1,95 +1,164 @@
-"""The kubelet's API of a node: certificate, gate, endpoints and listeners, put together."""
+"""The servers of a node: serving certificate, authentication, endpoints and listeners, put together."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from agent.adapters.certificates.serving import ServingCertificate
+from agent.adapters.certificates.csr_clients import KubeCSRClients
+from agent.adapters.certificates.key_worker import KeyWorker
+from agent.adapters.certificates.memory import memory_file, path_of
+from agent.adapters.certificates.serving import (
+    ServingCertificate,
+    can_store_pair,
+    ensure_self_signed,
+    write_self_signed,
+)
+from agent.adapters.certificates.store import PemStore
+from agent.adapters.credentials import load_credentials
 from agent.adapters.server.api import KubeletApi
+from agent.adapters.server.auth_filter import AuthFilter
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.entrance import listen
-from agent.adapters.server.gate import Gate
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.tls import Tls, tell_about
+from agent.controllers.certificates import CertificateController, Scheduling, WantedCertificate
+from agent.controllers.csr import CSRRequester
 from agent.core.config import Config, Serving
+from agent.core.csr import serving_template
 from agent.core.model import Object
-from agent.enrolment import serving_by_request, serving_from_files
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.runner import Runnable
-from agent.ports import Clock, ReviewApi, StartError
+from agent.machinery.runner import Controller, Runnable
+from agent.ports import NotSigned, ReviewApi, StartError
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """What has to run as long as this node serves."""
+class KubeletServers:
+    """The listeners of a node, and what keeps their certificate valid."""
 
-    loops: Sequence[Runnable]
     listeners: Sequence[Listener]
+    loops: Sequence[Runnable]  # reload the files of the serving certificate
+    controllers: Sequence[Controller]  # are in the queue already
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for listener in self.listeners:
             await listener.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doorkeeper:
-    """Opens the doors of one node."""
+class KubeletServerBuilder:
+    """Builds the servers of one node: the kubelet's API over TLS, and the read-only port."""
 
     config: Config
     sources: Sources
     tallies: ServerTallies
     reviews: ReviewApi
     addresses: Callable[[], Sequence[Object]]
-    clock: Clock
-    dependencies: Dependencies
+    scheduling: Scheduling
 
-    async def open(self) -> Doors:
-        """Listen where the settings say; a StartError says why that cannot be."""
-        node, serving = NodeEndpoints(self.sources, self.clock), self.config.serving
-        loops: list[Runnable] = []
+    async def build(self) -> KubeletServers:
+        """Listen where the settings say. Raises StartError if that fails."""
+        serving, endpoints = self.config.serving, NodeEndpoints(self.sources, self.scheduling.clock)
         listeners: list[Listener] = []
+        loops: list[Runnable] = []
+        controllers: list[Controller] = []
         if serving.enabled:
-            listener, keeping = await self._main(node)
-            listeners.append(listener)
-            loops += keeping
+            tls = await _load_tls(serving)
+            if self.config.certificates.serving_by_request:
+                certificate, controller = self._signed_by_cluster(tls)
+                controllers.append(controller)
+                loops.append(certificate)
+            else:
+                certificate, loop = await self._from_files(tls)
+                loops.append(loop)
+            listeners.append(self._authenticated(endpoints, certificate))
         if serving.read_only_port:
-            listeners.append(self._read_only(node))
-        return Doors((*loops, *listeners), listeners)
+            listeners.append(self._read_only(endpoints))
+        return KubeletServers(listeners, loops, controllers)
 
-    async def _main(self, node: NodeEndpoints) -> tuple[Listener, Sequence[Runnable]]:
-        """The kubelet's API over TLS, for those who may."""
-        config, serving, clock = self.config, self.config.serving, self.clock
-        tls = await _tls(serving)
-        certificate, keeping = await self._certificate(tls)
-        gate = Gate(serving=serving, node_name=config.node_name, reviews=self.reviews, clock=clock)
-        table = full_table(serving, node, self.sources, self.tallies, clock)
-        api = KubeletApi(table, tallies=self.tallies, clock=clock, gate=gate)
+    def _authenticated(self, endpoints: NodeEndpoints, certificate: ServingCertificate) -> Listener:
+        """Listen for the kubelet's API over TLS."""
+        serving, clock = self.config.serving, self.scheduling.clock
+        auth_filter = AuthFilter(serving=serving, node_name=self.config.node_name, reviews=self.reviews, clock=clock)
+        table = full_table(serving, endpoints, self.sources, self.tallies, clock)
+        api = KubeletApi(table, tallies=self.tallies, clock=clock, auth_filter=auth_filter)
         entrance = listen(serving.address, serving.port, flag="--port")
         listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
-        certificate.on_change = listener.dismiss  # with it may go the client CA that somebody was trusted for
-        return listener, keeping
+        certificate.on_change = listener.dismiss  # the client CA that verified a connection may have changed, too
+        return listener
 
-    async def _certificate(self, tls: Tls) -> tuple[ServingCertificate, Sequence[Runnable]]:
-        if not self.config.certificates.serving_by_request:
-            return await serving_from_files(self.config, clock=self.clock, tls=tls)
-        return serving_by_request(
-            self.config, clock=self.clock, dependencies=self.dependencies, addresses=self.addresses, tls=tls
+    def _read_only(self, endpoints: NodeEndpoints) -> Listener:
+        """Listen on the port that has neither TLS nor authentication."""
+        serving, clock = self.config.serving, self.scheduling.clock
+        table = open_table(endpoints, self.sources, self.tallies)
+        api = KubeletApi(table, tallies=self.tallies, clock=clock)
+        entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
+        return Listener(entrance, api.answer, clock=clock)
+
+    def _signed_by_cluster(self, tls: Tls) -> tuple[ServingCertificate, Controller]:
+        """Request the serving certificate from the cluster, as soon as the Node has an address."""
+        config, settings, clock = self.config, self.config.certificates, self.scheduling.clock
+        files = (Path(settings.serving_certificate), Path(settings.serving_key))
+        folder = Path(settings.directory)
+        store = PemStore(folder, "kubelet-server", other=files if settings.serving_certificate else None)
+        certificate = self._serving_certificate(store.path, store.path, tls)
+        client_pair = PemStore(folder, "kubelet-client").path if settings.rotate_client else None
+        clients = KubeCSRClients(lambda: load_credentials(config.kubeconfig, client_pair))
+        controller = CertificateController(
+            WantedCertificate(kind="server", template=lambda: serving_template(config.node_name, self.addresses())),
+            store=store,
+            requester=CSRRequester(clients=clients, keys=KeyWorker(), clock=clock),
+            scheduling=self.scheduling,
+            on_new=certificate.reload_requested.set,
+        )
+        controller.start()
+        return certificate, controller
+
+    async def _from_files(self, tls: Tls) -> tuple[ServingCertificate, Runnable]:
+        """Load the files that the settings name, or have a self-signed certificate made where they name none."""
+        settings = self.config.certificates
+        certificate_path, key_path = Path(settings.serving_certificate), Path(settings.serving_key)
+        if certificate_path != Path(settings.directory) / "kubelet.crt":
+            certificate = self._serving_certificate(certificate_path, key_path, tls)
+            await certificate.require()
+            return certificate, certificate
+        make = ensure_self_signed
+        if not await asyncio.to_thread(can_store_pair, certificate_path.parent):
+            log.warning("Unable to write to --cert-dir, the serving key is in memory", {"certDir": settings.directory})
+            make, certificate_path, key_path = write_self_signed, path_of(memory_file()), path_of(memory_file())
+        certificate = self._serving_certificate(certificate_path, key_path, tls)
+        making = partial(make, certificate_path, key_path, host=self.config.node_name, key_worker=KeyWorker())
+        return certificate, _SelfSigned(making, certificate)
+
+    def _serving_certificate(self, certificate: Path, key: Path, tls: Tls) -> ServingCertificate:
+        return ServingCertificate(
+            certificate, key, clock=self.scheduling.clock, new_context=tls.context, context_files=tls.files
         )
 
-    def _read_only(self, node: NodeEndpoints) -> Listener:
-        """What everybody may see, without TLS."""
-        serving = self.config.serving
-        table = open_table(node, self.sources, self.tallies)
-        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
-        entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
-        return Listener(entrance, api.answer, clock=self.clock)
+
+class _SelfSigned:
+    """Has a self-signed certificate made while the node starts, then follows its files."""
+
+    def __init__(self, make: Callable[[], Awaitable[None]], certificate: ServingCertificate) -> None:
+        self._make = make
+        self._certificate = certificate
+
+    async def run(self) -> None:
+        try:
+            await self._make()
+        except (NotSigned, OSError) as error:
+            log.error("Unable to make a serving certificate, nobody can connect", {"err": error})
+        await self._certificate.run()
 
 
-async def _tls(serving: Serving) -> Tls:
+async def _load_tls(serving: Serving) -> Tls:
     if not (serving.anonymous or serving.client_ca_file or serving.token_reviews):
         raise StartError(
             "no authentication method configured; give --client-ca-file, or --authentication-token-webhook"

@@ -78,7 +78,7 @@ def _version(*, raw: bool) -> str:
 def _serve(flags: Mapping[str, Any]) -> None:
     settings = from_flags(flags)
     node = node_config(settings)
-    from agent.adapters.certificates.early import early_child  # noqa: PLC0415  for the daemon, not for --help
+    from agent.adapters.certificates.prestart import prestart_key_worker  # noqa: PLC0415  for the daemon, not for --help
     from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  as above
     from agent.adapters.systemd import Systemd  # noqa: PLC0415  as above
 
@@ -87,14 +87,14 @@ def _serve(flags: Mapping[str, Any]) -> None:
     for name, value in sorted(pages.flagz.items()):
         log.log(klog.V1, klog.Unquoted(f"FLAG: --{name}={klog.quoted(value)}"))
     manager = Systemd.from_environment()  # before there is any child that could find it there
-    child = early_child(node)  # before the imports that take longest
-    from agent.adapters.certificates.smith import Smith  # noqa: PLC0415  for the daemon
+    child = prestart_key_worker(node)  # before the imports that take longest
+    from agent.adapters.certificates.key_worker import KeyWorker  # noqa: PLC0415  for the daemon
     from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
 
     work = serve(
         node,
         reread_logging=lambda: set_up_logging(from_flags(flags)),
-        keys=Smith(child),
+        keys=KeyWorker(child),
         manager=manager,
         zpages=pages,
     )

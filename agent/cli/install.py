@@ -114,7 +114,7 @@ def _join(wish: Wish, places: Places, name: str, settings: Effective) -> None:
     """Join with the rights of the service: root must not be misled by what is in the service's directory."""
     import asyncio  # noqa: PLC0415  too heavy for --help
 
-    from agent.adapters.certificates.admission import is_still_valid  # noqa: PLC0415  as below
+    from agent.adapters.certificates.bootstrap_files import is_still_valid  # noqa: PLC0415  as below
     from agent.cli.membership import become_member  # noqa: PLC0415  httpx and all: not for --help
 
     def probe() -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from agent.adapters.certificates.admission import bootstrap_document, is_still_valid
+from agent.adapters.certificates.bootstrap_files import bootstrap_document, is_still_valid
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.clock import SystemClock
 from agent.adapters.discovery import Cluster, Discovery

@@ -3,14 +3,14 @@
 import os
 import ssl
 
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.ports import NotSigned, StartError
 
 
 async def make_tls(host: str) -> tuple[ssl.SSLContext, str]:
     """A server's context for this address, and the authority (PEM) that vouches for it and is forgotten."""
     try:
-        pair = await Smith().self_signed(host)
+        pair = await KeyWorker().self_signed(host)
     except NotSigned as error:
         raise StartError(str(error)) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -89,8 +89,8 @@ class Reflector:
             if is_short:
                 raise
             # All nodes may have lost it at the same moment: none of them comes back at once.
-            self._failed(error, pause_seconds := jittered(_FIRST_PAUSE_SECONDS, 1.0, self._rand()))
-            await self._connectivity.wait_or_recovered(pause_seconds)
+            self._failed(error)
+            await self._connectivity.wait_or_recovered(jittered(_FIRST_PAUSE_SECONDS, 1.0, self._rand()))
         else:
             if self._clock.monotonic() - began < 1.0:
                 raise Unavailable("the watch ended as soon as it began")
@@ -120,7 +120,7 @@ class Reflector:
             self._fails_since = None
             self._connectivity.notify_recovered()
 
-    def _failed(self, error: ApiError, _: float) -> None:
+    def _failed(self, error: ApiError) -> None:
         now = self._clock.monotonic()
         if self._fails_since is None:
             self._fails_since = self._log_at = now

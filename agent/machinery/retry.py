@@ -10,10 +10,10 @@ from agent.core.schedule import jittered
 from agent.machinery.dependencies import Dependencies
 from agent.ports import ApiError, Untrusted
 
-OnFailure = Callable[[ApiError, float], None]
-"""Told of each failed try: what went wrong, and the seconds until the next one."""
+OnFailure = Callable[[ApiError], None]
+"""Called after each try that failed."""
 
-_JITTER = -0.04  # a kubelet's backoff has none: by so much earlier, then, and never later
+_JITTER = 1.0
 _PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
@@ -23,24 +23,12 @@ def watching(dependencies: Dependencies, on_failure: OnFailure, *, is_primary: b
     client-go doubles from 0.8 s to 30 s at once, but for five watches; of ours one is primary, and wakes the others.
     """
     backoff = _PrimaryBackoff() if is_primary else wait_exponential(multiplier=0.8, max=30)
-    return _without_end(dependencies, backoff, on_failure, jitter=1.0)
-
-
-def renewing_certificate(dependencies: Dependencies, on_failure: OnFailure) -> AsyncRetrying:
-    """client-go's patience for a certificate: 2 s, doubling up to 32 s, without end."""
-    return _without_end(dependencies, wait_exponential(multiplier=2, max=32), on_failure, jitter=0.1)
-
-
-def _without_end(
-    dependencies: Dependencies, backoff: wait_base, on_failure: OnFailure, *, jitter: float = _JITTER
-) -> AsyncRetrying:
-    pause = _Pause(dependencies, backoff, jitter)
+    pause = _Pause(dependencies, backoff)
     return AsyncRetrying(
         sleep=pause.sleep,
         wait=pause,
         retry=retry_if_exception_type(ApiError),
-        # The interval that is told is the kubelet's, without the jitter.
-        before_sleep=lambda state: on_failure(_error(state), max(backoff(state), _patience(state))),
+        before_sleep=lambda state: on_failure(_error(state)),
         reraise=True,
     )
 
@@ -56,12 +44,11 @@ class _PrimaryBackoff(wait_base):
 class _Pause(wait_base):
     """Waits as another policy says, with jitter, and never less than the server asked for."""
 
-    def __init__(self, dependencies: Dependencies, backoff: wait_base, jitter: float) -> None:
+    def __init__(self, dependencies: Dependencies, backoff: wait_base) -> None:
         self._clock = dependencies.clock
         self._connectivity = dependencies.connectivity
         self._rand = dependencies.rand
         self._backoff = backoff
-        self._jitter = jitter
         self._is_asked_for = False
 
     def __call__(self, retry_state: RetryCallState) -> float:
@@ -69,7 +56,7 @@ class _Pause(wait_base):
         self._is_asked_for = asked_seconds > 0
         if asked_seconds >= own_seconds:
             return jittered(asked_seconds, _PATIENCE_JITTER, self._rand())
-        return jittered(own_seconds, self._jitter, self._rand())
+        return jittered(own_seconds, _JITTER, self._rand())
 
     async def sleep(self, seconds: float) -> None:
         """Pause until the API server can be reached again, or for the whole time if it asked for that."""

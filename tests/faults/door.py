@@ -6,10 +6,12 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from agent.loops.membership import Membership
+from agent.loops.ownnode import OwnNode
 from msgspec import json
 
 from agent.adapters.answers import decoded, page, refusal, watch_event
-from agent.adapters.certificates.desk import SigningShape
+from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.core.access import access_question, is_allowed, reviewed_user
@@ -41,8 +43,6 @@ from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
 from agent.core.status import desired_status
 from agent.core.story import LogOptions, NoLog, container_log
-from agent.loops.membership import Membership
-from agent.loops.ownnode import OwnNode
 from agent.loops.podshelf import PodShelf
 from agent.ports import ApiError
 from tests.fakes import START, facts, host_snapshot
@@ -162,7 +162,7 @@ class Door:
                 str(pod["metadata"]["resourceVersion"])
 
     async def _watched_csr(self) -> None:
-        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=SigningShape)
+        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=CSRShape)
         async for kind, request in source.watch("1", seconds=1):
             if kind in {"ADDED", "MODIFIED"}:
                 with suppress(Refused):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.adapters.certificates.admission import bootstrap_document
+from agent.adapters.certificates.bootstrap_files import bootstrap_document
 from tests.cluster.kubeadm import BOOTSTRAP_TOKEN
 from tests.cluster.machine import UNAPPROVED_TOKEN, make_token
 from tests.cluster.waiting import eventually

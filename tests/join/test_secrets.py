@@ -51,7 +51,7 @@ def test_a_bootstrap_tells_nobody_its_secrets(machine, rotate):
     process = machine.start_overheard(f"--rotate-certificates={rotate}", "-v=10")
     eventually(lambda: "Successfully registered node" in machine.log_text())
     seen = eventually(lambda: spoken(process)) + machine.overheard("exec")
-    assert any("agent.adapters.certificates.child" in line for line in seen)  # the child that makes keys
+    assert any("agent.adapters.certificates.key_worker_main" in line for line in seen)  # the child that makes keys
     assert not [line for line in seen if SECRET in line or "PRIVATE" in line]
     stop_with_all_keys(machine, process)
     assert_private(machine)

@@ -417,7 +417,7 @@ MUTANTS = (
         "if len(messages) < _SIMILAR_MOST:",
         "if len(messages) <= _SIMILAR_MOST:",
     ),
-    # shutdown.py, usage.py, summary.py, tally.py, recall.py
+    # shutdown.py, usage.py, summary.py, tally.py, ttl_cache.py
     Mutant(
         "critical pods have the whole time again",
         "shutdown.py",
@@ -460,5 +460,5 @@ MUTANTS = (
         "from bisect import bisect_left\n",
         "from bisect import bisect_right as bisect_left\n",
     ),
-    Mutant("an answer is good a moment too long", "recall.py", "if now >= until:", "if now > until:"),
+    Mutant("an answer is good a moment too long", "ttl_cache.py", "if now >= expires_at:", "if now > expires_at:"),
 )

@@ -1,1 +1,1 @@
-"""Keys and certificates: made in a child process, kept in files as kubelet keeps them."""
+"""Keys and certificates: a child process makes them, files in kubelet's layout store them."""

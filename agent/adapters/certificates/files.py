@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and private ones that nobody else may read."""
+"""Write files atomically, and readable by their owner only."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ def write_whole(
     draft: Path | None = None,
     check: Callable[[Path], None] = lambda _: None,
 ) -> None:
-    """Write a file so that a power cut leaves the old one or the new one, and never half of either.
+    """Write a file so that a power cut leaves the old or the new content, and never a part of it.
 
-    The draft has always the same name, so the next attempt removes what a crash left of it. What `check` finds
-    wrong with the draft never gets the file's name.
+    The draft always has the same name, so the next attempt removes what a crash left. `check` raises ValueError or
+    OSError for a draft that must not replace the file.
     """
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     draft = draft or path.with_name(f".{path.name}.draft")
@@ -38,7 +38,7 @@ def write_whole(
 
 
 def _create(draft: Path, mode: int) -> int:
-    """Open a new file; whatever has its name, be it a link, a FIFO or a file that others may read, is removed first."""
+    """Create a file; remove whatever has its name first: a link, a FIFO or a file that others may read."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(draft, flags, mode)
@@ -48,7 +48,7 @@ def _create(draft: Path, mode: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk know a folder's names, too."""
+    """Flush the names in a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Files that are in memory and have no name: OpenSSL reads keys from files only, and keys belong on no disk."""
+"""Files in memory: OpenSSL reads keys from files only, and keys should not be on a disk."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def memory_file(content: bytes = b"") -> int:
-    """The descriptor of a new file in memory."""
+    """Create a file in memory and return its descriptor."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("fake-kubelet")
     else:  # a Python that was built for an old C library
@@ -17,13 +17,13 @@ def memory_file(content: bytes = b"") -> int:
 
 
 def path_of(descriptor: int) -> Path:
-    """The path by which this process, and nobody but its own user, opens such a file."""
+    """Return the path of a descriptor, which only this process and its user can open."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 @contextmanager
 def in_memory(*contents: bytes) -> Iterator[list[Path]]:
-    """Paths to read these contents from, as long as the block lasts."""
+    """Yield paths of files in memory with these contents; they are gone after the block."""
     with ExitStack() as stack:
         paths = []
         for content in contents:

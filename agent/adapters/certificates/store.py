@@ -16,20 +16,20 @@ log = logging.getLogger(__name__)
 
 
 class PemStore:
-    """The pairs of one purpose: `kubelet-client` or `kubelet-server`."""
+    """Stores certificates with their keys under one prefix: `kubelet-client` or `kubelet-server`."""
 
     def __init__(self, folder: Path, prefix: str, *, other: tuple[Path, Path] | None = None) -> None:
         self._folder = Path(os.path.abspath(folder))  # noqa: PTH100  links in it stay as they are
         self._prefix = prefix
-        self._other = other  # a certificate and a key that somebody gave us
+        self._other = other  # a certificate and a key that the settings name
 
     @property
     def path(self) -> Path:
-        """The link to the current pair."""
+        """The link to the current certificate and key."""
         return self._folder / f"{self._prefix}-current.pem"
 
     async def current(self) -> Certificate | None:
-        """The pair in use, expired or not; None if there is none that loads, a StartError if nobody lets us look."""
+        """Return the certificate in use, expired or not; None if none loads. Raises StartError if it cannot look."""
         try:
             return await asyncio.to_thread(self._current)
         except OSError as error:
@@ -38,42 +38,42 @@ class PemStore:
             ) from error
 
     async def update(self, certificate_pem: str, key_pem: str) -> Certificate:
-        """Make a pair the current one."""
+        """Store a pair and make it the current one. Raises NotSigned if that fails."""
         try:
             return await asyncio.to_thread(self._update, certificate_pem, key_pem)
         except (OSError, ValueError) as error:
             raise NotSigned(f"unable to store the new cert/key pair: {error}") from error
 
     async def key(self) -> str:
-        """The key of the current pair, to be used again; empty if there is none."""
-        found = await asyncio.to_thread(self._found)
-        return private_key(await asyncio.to_thread(found[1].read_text)) if found else ""
+        """Return the key of the current pair; empty if there is none."""
+        pair = await asyncio.to_thread(self._usable_pair)
+        return private_key(await asyncio.to_thread(pair[1].read_text)) if pair else ""
 
     def _current(self) -> Certificate | None:
         self._recover()
-        found = self._found()
-        return read_certificates(found[0].read_text())[0] if found else None
+        pair = self._usable_pair()
+        return read_certificates(pair[0].read_text())[0] if pair else None
 
     def _recover(self) -> None:
-        """Finish what a kubelet had begun: it takes the old link away before the new one is in its place."""
+        """Finish the update of a kubelet that crashed: it removes the old link before it renames the new one."""
         updated = self.path.with_name(f"{self._prefix}-updated.pem")
         if updated.is_symlink() and not self.path.exists():
             updated.replace(self.path)
 
-    def _found(self) -> tuple[Path, Path] | None:
-        """Kubelet's order: the link, the files that were given, then a pair of plain files."""
+    def _usable_pair(self) -> tuple[Path, Path] | None:
+        """Return the first pair that loads, in kubelet's order: the link, the files of the settings, plain files."""
         for certificate, key in self._candidates():
             if certificate.exists() and key.exists():
                 fault = _fault(certificate, key)
                 if not fault:
                     return certificate, key
-                # A kubelet ends here. What is older may still be good, and if not, there is the bootstrap.
+                # A kubelet exits here. An older pair may still be valid, and if not, there is the bootstrap.
                 log.error("Unable to use a cert/key pair", {"file": str(certificate), "err": fault})
         return None
 
     def _candidates(self) -> Iterator[tuple[Path, Path]]:
         yield self.path, self.path
-        if self.path.is_symlink():  # broken: somebody cut off what it points to, and the one before may do
+        if self.path.is_symlink():  # its target is broken, but an older file may load
             dated = (path for path in self._folder.glob(f"{self._prefix}-[0-9]*.pem"))
             yield from ((path, path) for path in sorted(dated, reverse=True))
         if self._other:
@@ -95,12 +95,12 @@ class PemStore:
         if updated.is_symlink():
             updated.unlink()
         updated.symlink_to(dated)
-        updated.replace(self.path)  # in one step, so that there is no moment without a link
+        updated.replace(self.path)  # one step: there is no moment without a link
         sync_folder(self._folder)
 
 
 def _fault(certificate: Path, key: Path) -> str:
-    """Why a pair cannot be used; empty if it can."""
+    """Return why a pair does not load; empty if it does."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, no_password)
         read_certificates(certificate.read_text())
@@ -115,5 +115,5 @@ def _check(pem: Path) -> None:
 
 
 def no_password() -> bytes:
-    """Say that a key cannot be used, instead of OpenSSL, which would ask on the terminal."""
+    """Refuse an encrypted key; without this callback, OpenSSL asks for a password on the terminal."""
     raise ValueError("the key is encrypted, and a daemon has nobody to ask for the password")

@@ -5,10 +5,10 @@ from urllib.parse import quote_from_bytes
 
 from aiohttp import hdrs, web
 
+from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
 from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint
 from agent.adapters.server.framing import NO_ESCAPE
-from agent.adapters.server.gate import Caller, Denial, Gate
 from agent.adapters.server.limited_log import LimitedLog
 from agent.adapters.server.replies import fault, moved, not_found, plain
 from agent.adapters.server.tls import verified_chain
@@ -30,10 +30,10 @@ class KubeletApi:
         *,
         tallies: ServerTallies,
         clock: Clock,
-        gate: Gate | None = None,
+        auth_filter: AuthFilter | None = None,
     ) -> None:
-        self._table, self._gate, self._tallies = table, gate, tallies
-        self._type = "readwrite" if gate else "readonly"
+        self._table, self._auth_filter, self._tallies = table, auth_filter, tallies
+        self._type = "readwrite" if auth_filter else "readonly"
         self._log = LimitedLog(log, clock)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -72,7 +72,7 @@ class KubeletApi:
             return plain(f"Internal Error: {error}", status=500)
 
     async def _denial(self, request: web.BaseRequest, path: str) -> Denial | None:
-        if self._gate is None:
+        if self._auth_filter is None:
             return None
         tls = request.transport.get_extra_info("ssl_object") if request.transport else None
         headers = request.headers
@@ -83,7 +83,7 @@ class KubeletApi:
             protocols=tuple(headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())) if wants_websocket else (),
         )
         # Unescaped as the table has it: what is asked for and what is allowed must be one path.
-        return await self._gate.denial(caller, request.method, unescaped(path))
+        return await self._auth_filter.denial(caller, request.method, unescaped(path))
 
 
 def _escaped(text: str) -> str:

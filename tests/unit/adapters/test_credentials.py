@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
@@ -117,7 +117,7 @@ async def test_a_key_that_does_not_load_is_named_and_not_shown(tmp_path):
 
 
 async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(tmp_path):
-    pair = await Smith().self_signed("n1")
+    pair = await KeyWorker().self_signed("n1")
     data = {"client-certificate-data": pair.certificate_pem, "client-key-data": encrypted(pair.key_pem)}
     path = user(tmp_path, **{key: embedded(text) for key, text in data.items()})
     with pytest.raises(StartError, match=f"invalid --kubeconfig {path}: the key is encrypted"):
@@ -125,7 +125,7 @@ async def test_an_encrypted_key_is_no_reason_to_ask_on_the_terminal(tmp_path):
 
 
 async def test_embedded_keys_are_never_on_a_disk(tmp_path, monkeypatch):
-    pair = await Smith().self_signed("n1")
+    pair = await KeyWorker().self_signed("n1")
     data = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
     cluster = {"server": "https://127.0.0.1:6443", "certificate-authority-data": embedded(made())}
     path = written(

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agent.adapters.certificates.admission import client_pair
+from agent.adapters.certificates.bootstrap_files import client_pair
 from agent.adapters.kubeconfig import read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError

@@ -6,9 +6,14 @@ from contextlib import suppress
 import pytest
 
 from agent.adapters.certificates import serving as module
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.certificates.memory import memory_file, path_of
-from agent.adapters.certificates.serving import ServingCertificate, can_keep, ensure_self_signed, write_to_memory
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.serving import (
+    ServingCertificate,
+    can_store_pair,
+    ensure_self_signed,
+    write_self_signed,
+)
 from agent.core.x509 import read_certificates
 from agent.ports import StartError
 from tests.fakes import FakeClock, running, until
@@ -18,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 async def pairs():
-    return [await Smith().self_signed(name) for name in ("first", "second")]
+    return [await KeyWorker().self_signed(name) for name in ("first", "second")]
 
 
 @pytest.fixture
@@ -105,14 +110,14 @@ async def test_files_are_looked_at_every_ten_seconds_and_at_once_when_asked(file
     serving = ServingCertificate(*files, clock=clock)
     async with running(serving):
         put(files, pairs[0])
-        serving.asked.set()
+        serving.reload_requested.set()
         await until(lambda: serving.is_ready)  # a thread is at work, and its end makes no event
 
 
 async def test_a_pair_is_made_where_there_is_none_and_then_kept(files):
-    await ensure_self_signed(*files, host="n1", smith=Smith())
+    await ensure_self_signed(*files, host="n1", key_worker=KeyWorker())
     before = [path.read_text() for path in files]
-    await ensure_self_signed(*files, host="n1", smith=Smith())
+    await ensure_self_signed(*files, host="n1", key_worker=KeyWorker())
     assert [path.read_text() for path in files] == before
     assert [path.stat().st_mode & 0o777 for path in files] == [0o644, 0o600]
 
@@ -120,12 +125,12 @@ async def test_a_pair_is_made_where_there_is_none_and_then_kept(files):
 async def test_a_certificate_without_its_key_is_a_persons_task(files, pairs):
     files[0].write_text(pairs[0].certificate_pem)
     with pytest.raises(StartError, match="must be supplied as a pair"):
-        await ensure_self_signed(*files, host="n1", smith=Smith())
+        await ensure_self_signed(*files, host="n1", key_worker=KeyWorker())
 
 
 async def test_a_key_alone_is_what_a_crash_left_and_both_are_made_anew(files, pairs):
     files[1].write_text(pairs[0].key_pem)
-    await ensure_self_signed(*files, host="n1", smith=Smith())
+    await ensure_self_signed(*files, host="n1", key_worker=KeyWorker())
     assert read_certificates(files[0].read_text())
     assert files[1].read_text() != pairs[0].key_pem
 
@@ -141,20 +146,20 @@ async def test_files_that_were_given_have_to_load(serving, files, pairs):
     assert serving.is_ready
 
 
-async def test_whoever_listens_is_told_of_a_new_context(serving, files, pairs):
-    told = []
-    serving.on_change = lambda: told.append(serving.context)
+async def test_whoever_listens_is_notified_of_a_new_context(serving, files, pairs):
+    contexts = []
+    serving.on_change = lambda: contexts.append(serving.context)
     for pair in pairs:
         put(files, pair)
         await serving.sync()
         await serving.sync()
-    assert len(set(map(id, told))) == 2
+    assert len(set(map(id, contexts))) == 2
 
 
 def test_a_certificate_is_kept_where_that_is_possible(tmp_path, monkeypatch):
-    assert can_keep(tmp_path / "var" / "pki")
+    assert can_store_pair(tmp_path / "var" / "pki")
     monkeypatch.setattr(module.os, "access", lambda *_: False)
-    assert not can_keep(tmp_path / "var" / "pki")
+    assert not can_store_pair(tmp_path / "var" / "pki")
 
 
 async def test_elsewhere_it_lasts_for_this_start_and_its_key_is_on_no_disk(tmp_path, monkeypatch):
@@ -162,7 +167,7 @@ async def test_elsewhere_it_lasts_for_this_start_and_its_key_is_on_no_disk(tmp_p
     descriptors = memory_file(), memory_file()
     files = tuple(map(path_of, descriptors))
     serving = ServingCertificate(*files, clock=FakeClock())
-    await write_to_memory(*files, host="n1", smith=Smith())
+    await write_self_signed(*files, host="n1", key_worker=KeyWorker())
     await serving.sync()
     for descriptor in descriptors:
         os.close(descriptor)

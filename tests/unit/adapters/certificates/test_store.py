@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from agent.adapters.certificates.smith import Smith
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.certificates.store import PemStore
 from agent.core.x509 import private_key
 from agent.ports import NotSigned
@@ -26,7 +26,7 @@ asyncio.run(store.update(*pair))
 @pytest.fixture(scope="module")
 async def pairs():
     """Two pairs that are good."""
-    return [await Smith().self_signed(name) for name in ("first", "second")]
+    return [await KeyWorker().self_signed(name) for name in ("first", "second")]
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.adapters.host.sensor_tally import SensorTally
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
+from agent.controllers.certificates import CertificateMetrics
 from agent.core.config import Config
 from agent.core.pods.stats import pod_info
 from agent.core.tally import Registry
-from agent.loops.renewals import CLIENT, Renewals
 from agent.node import NodeClients
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
@@ -93,7 +93,7 @@ def _rows(text):
 
 async def _exercised():
     """Every family, with samples that show its labels."""
-    clock, sensors, renewals = FakeClock(), SensorTally(), Renewals(CLIENT)
+    clock, sensors, certificates = FakeClock(), SensorTally(), CertificateMetrics("client")
     objects = {name: FakeObjects(clock) for name in ("nodes", "leases", "csinodes", "events")}
     process = Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
     clients = NodeClients(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], **objects)
@@ -105,8 +105,8 @@ async def _exercised():
         objects["nodes"].cut()
         await clock.advance(1)
     sensors.read("nodefs", 0.1, failed=True)
-    renewals.succeeded(None, START)
-    families = [*process.metrics.families(), *sensors.families(), *renewals.families(None, START)]
+    certificates.renewed(None, START)
+    families = [*process.metrics.families(), *sensors.families(), *certificates.families(None, START)]
     return [(family.name, (family.kind, _labels(family), family.help)) for family in families]
 
 

@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
+from agent.controllers.certificates import CertificateMetrics
 from agent.core.x509 import Certificate
-from agent.loops.renewals import CLIENT, SERVER, Renewals
 from tests.fakes import START
 
 
@@ -17,34 +17,34 @@ def certificate():
     )
 
 
-def told(renewals, certificate):
+def values(metrics, certificate):
     return {
         family.name + sample.suffix: sample.value
-        for family in renewals.families(certificate, START)
+        for family in metrics.families(certificate, START)
         for sample in family.samples
         if "le" not in sample.labels
     }
 
 
-def test_what_is_left_of_a_certificate_is_told_in_whole_seconds(certificate):
-    assert told(Renewals(CLIENT), certificate)["kubelet_certificate_manager_client_ttl_seconds"] == 90
+def test_what_is_left_of_a_certificate_is_reported_in_whole_seconds(certificate):
+    assert values(CertificateMetrics("client"), certificate)["kubelet_certificate_manager_client_ttl_seconds"] == 90
     over = replace(certificate, not_after=START - timedelta(seconds=1.5))
-    assert told(Renewals(SERVER), over)["kubelet_certificate_manager_server_ttl_seconds"] == -1
-    assert told(Renewals(SERVER), None)["kubelet_certificate_manager_server_ttl_seconds"] == inf
+    assert values(CertificateMetrics("server"), over)["kubelet_certificate_manager_server_ttl_seconds"] == -1
+    assert values(CertificateMetrics("server"), None)["kubelet_certificate_manager_server_ttl_seconds"] == inf
 
 
 def test_errors_and_rotations_are_counted_under_kubelets_names(certificate):
-    client, server = Renewals(CLIENT), Renewals(SERVER)
-    for renewals in (client, server):
-        renewals.failed()
-        renewals.succeeded(None, START)
-        renewals.succeeded(certificate, START)
-    assert told(client, certificate) == {
+    client, server = CertificateMetrics("client"), CertificateMetrics("server")
+    for metrics in (client, server):
+        metrics.failed()
+        metrics.renewed(None, START)
+        metrics.renewed(certificate, START)
+    assert values(client, certificate) == {
         "kubelet_certificate_manager_client_ttl_seconds": 90,
         "kubelet_certificate_manager_client_expiration_renew_errors": 1,
         "fake_kubelet_certificate_rotations_total": 2,
     }
-    assert told(server, certificate) == {
+    assert values(server, certificate) == {
         "kubelet_certificate_manager_server_ttl_seconds": 90,
         "kubelet_server_expiration_renew_errors": 1,
         "fake_kubelet_certificate_rotations_total": 2,

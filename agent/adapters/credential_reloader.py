@@ -1,4 +1,4 @@
-"""Credentials that change while we run: files on disk, tokens that expire, a server that no longer knows us."""
+"""Reload credentials that change while the daemon runs: files, tokens that expire, a server that answers 401."""
 
 import asyncio
 import logging
@@ -20,14 +20,14 @@ Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 class Connection(Protocol):
-    """What speaks with credentials."""
+    """Sends requests with credentials that can be replaced."""
 
     async def use(self, credentials: Credentials) -> None:
-        """Speak with these from now on."""
+        """Send the next requests with these credentials."""
 
 
-class Rotation:
-    """Gives the lanes new credentials as soon as there are some."""
+class CredentialReloader:
+    """Gives new credentials to all connections as soon as there are some."""
 
     def __init__(
         self,
@@ -35,64 +35,64 @@ class Rotation:
         kubeconfig: str,
         current: Credentials,
         lanes: Sequence[Connection],
-        asked: asyncio.Event,
+        requested: asyncio.Event,
         clock: Clock,
         on_change: Callable[[], None] = lambda: None,
         pair: Path | None = None,
     ) -> None:
         self._kubeconfig = kubeconfig
-        self._pair = pair  # a certificate that is renewed, whatever the kubeconfig has
+        self._pair = pair  # a client certificate that is renewed; it wins over that of the kubeconfig
         self._current = current
         self._lanes = lanes
-        self._asked = asked
+        self._requested = requested
         self._clock = clock
         self._on_change = on_change
         self._stamps = _stamps(current.files)
-        self._looking: asyncio.Future[Stamps] | None = None
-        self._fault = ""
+        self._pending_stamps: asyncio.Future[Stamps] | None = None
+        self._error = ""
 
     async def run(self) -> None:
-        """Look every few seconds, and at once when asked."""
+        """Look every five seconds, and at once when `requested` is set, until cancelled."""
         while True:
-            asked = await self._clock.wait(self._asked, _POLL_SECONDS)
-            self._asked.clear()
-            if asked or await self._is_outdated():
+            is_requested = await self._clock.wait(self._requested, _POLL_SECONDS)
+            self._requested.clear()
+            if is_requested or await self._is_outdated():
                 await self.sync()
                 await self._clock.sleep(_LEAST_SECONDS)
 
     async def sync(self) -> None:
-        """Read the credentials again and use them if they differ; those that do not load change nothing."""
+        """Load the credentials and use them if they have changed; credentials that do not load change nothing."""
         try:
-            fresh = await load_credentials(self._kubeconfig, self._pair)
-            self._stamps = await asyncio.to_thread(_stamps, fresh.files)
+            loaded = await load_credentials(self._kubeconfig, self._pair)
+            self._stamps = await asyncio.to_thread(_stamps, loaded.files)
         except StartError as error:
-            if str(error) != self._fault:  # said once, not every five seconds
-                self._fault = str(error)
+            if str(error) != self._error:  # logged once, not every five seconds
+                self._error = str(error)
                 log.error("Unable to reload credentials, keeping those in use", {"err": error})
             return
-        self._fault = ""
-        changed = fresh.digest != self._current.digest
-        self._current = fresh
-        if changed:
-            log.info("Credentials changed, connecting anew", {"source": fresh.source, "server": fresh.server})
+        self._error = ""
+        is_changed = loaded.digest != self._current.digest
+        self._current = loaded
+        if is_changed:
+            log.info("Credentials changed, connecting anew", {"source": loaded.source, "server": loaded.server})
             for lane in self._lanes:
-                await lane.use(fresh)
+                await lane.use(loaded)
             self._on_change()
 
     async def _is_outdated(self) -> bool:
         expires_at = self._current.expires_at
         if expires_at and self._clock.now() >= expires_at - _AHEAD:
             return True
-        return await self._look() != self._stamps
+        return await self._current_stamps() != self._stamps
 
-    async def _look(self) -> Stamps:
-        """The files as they are now; a disk that does not answer is not asked twice."""
-        if self._looking is None or self._looking.done():
+    async def _current_stamps(self) -> Stamps:
+        """Read the stamps of the files; while a disk does not answer, do not start a second read."""
+        if self._pending_stamps is None or self._pending_stamps.done():
             run = asyncio.get_running_loop().run_in_executor
-            self._looking = run(None, _stamps, self._current.files)
+            self._pending_stamps = run(None, _stamps, self._current.files)
         try:
             async with asyncio.timeout(_POLL_SECONDS):
-                return await asyncio.shield(self._looking)
+                return await asyncio.shield(self._pending_stamps)
         except TimeoutError:
             return self._stamps
 
@@ -103,7 +103,7 @@ def _stamps(files: Sequence[Path]) -> Stamps:
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,4 +1,4 @@
-"""Stand-ins around certificates: a desk whose approver is the test, keys that are words, and a store of one."""
+"""Fakes around certificates: CSRs that the test approves, keys that are words, and a store of one certificate."""
 
 import base64
 import itertools
@@ -44,7 +44,7 @@ def _der(tag: int, *contents: bytes) -> bytes:
     return bytes([tag, 0x82]) + len(content).to_bytes(2) + content
 
 
-class FakeDesk:
+class FakeCSRs:
     """Signing requests, each with its own objects so that a watch sees no other."""
 
     def __init__(self, clock: FakeClock, *, approves: bool = True) -> None:
@@ -56,7 +56,7 @@ class FakeDesk:
         self._numbers = itertools.count(1)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["FakeDesk"]:
+    async def open(self) -> AsyncIterator["FakeCSRs"]:
         self.opened += 1
         yield self
 

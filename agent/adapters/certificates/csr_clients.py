@@ -1,4 +1,4 @@
-"""CertificateSigningRequests at the API server, on connections that live as long as one request."""
+"""CertificateSigningRequests at the API server, on connections of their own."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -32,54 +32,54 @@ class _Spec(Struct, rename="camel"):
     signer_name: str
 
 
-class SigningShape(Stored):
-    """A signing request, as far as it is read here."""
+class CSRShape(Stored):
+    """The fields of a CertificateSigningRequest that the daemon reads."""
 
     spec: _Spec
     status: _Status = _Status()
 
 
-class KubeSigningRequests:
-    """Signing requests, as SigningApi wants them."""
+class KubeCSRs:
+    """CertificateSigningRequests over HTTP: the CSRApi of one connection."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
     async def create(self, request: Object) -> Object:
-        """Create a request; where it has no name, the API server gives it one."""
-        return _fitting(await self._lane.call("POST", _PATH, request))
+        """Create a CSR; the API server chooses a name where it has none."""
+        return _checked(await self._lane.call("POST", _PATH, request))
 
     async def get(self, name: str) -> Object:
-        """Read a request."""
-        return _fitting(await self._lane.call("GET", f"{_PATH}/{name}"))
+        """Read a CSR."""
+        return _checked(await self._lane.call("GET", f"{_PATH}/{name}"))
 
     def named(self, name: str) -> KubeSelection:
-        """One request, to be watched."""
-        return KubeSelection(self._lane, _PATH, field_selector=f"metadata.name={name}", shape=SigningShape)
+        """Return the selection of one CSR, to list and watch it."""
+        return KubeSelection(self._lane, _PATH, field_selector=f"metadata.name={name}", shape=CSRShape)
 
 
-class Desk:
-    """Asks for certificates with credentials that are read anew for each of them."""
+class KubeCSRClients:
+    """Opens clients for CSRs, each with credentials that are loaded anew."""
 
     def __init__(self, load: Callable[[], Awaitable[Credentials]]) -> None:
         self._load = load
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[KubeSigningRequests]:
-        """Connections for one request."""
+    async def open(self) -> AsyncIterator[KubeCSRs]:
+        """Connect with the current credentials. Raises NotSigned if they do not load."""
         try:
             credentials = await self._load()
         except StartError as error:
             raise NotSigned(f"unable to load a client to request certificates: {error}") from error
         lane = Lane(credentials, architecture=architecture())
         try:
-            yield KubeSigningRequests(lane)
+            yield KubeCSRs(lane)
         finally:
             await lane.close()
 
 
-def _fitting(answer: Object) -> Object:
-    fault = misfit(answer, SigningShape)
+def _checked(answer: Object) -> Object:
+    fault = misfit(answer, CSRShape)
     if fault is not None:
         raise Unusable(f"the answer about a certificate signing request makes no sense: {fault}")
     return answer

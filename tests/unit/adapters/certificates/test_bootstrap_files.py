@@ -3,7 +3,7 @@ import json
 import pytest
 import yaml
 
-from agent.adapters.certificates.admission import (
+from agent.adapters.certificates.bootstrap_files import (
     bootstrap_document,
     client_pair,
     kubeconfig_document,

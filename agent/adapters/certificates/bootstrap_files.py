@@ -1,4 +1,4 @@
-"""The kubeconfigs around a client certificate: whether one is still good, and the one that is written."""
+"""The files of a TLS bootstrap: kubeconfigs with a client certificate, and the key that waits for one."""
 
 import asyncio
 import logging
@@ -21,47 +21,47 @@ from agent.ports import KeyPair, StartError
 
 log = logging.getLogger(__name__)
 
-_KEPT_KEY = "kubelet-client.key.tmp"
+_PENDING_KEY = "kubelet-client.key.tmp"
 _OF_JOIN: Object = {"name": "fake-kubelet.dev/join", "extension": {"removeAfterBootstrap": True}}
 _SAME_CLUSTER = ("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify")
-_BEYOND_KUBELET = ("tls-server-name", "proxy-url")  # it forgets these, and its node cannot connect then
+_BEYOND_KUBELET = ("tls-server-name", "proxy-url")  # a kubelet drops these, and cannot connect then
 
 
 async def is_still_valid(kubeconfig: Path, now: datetime, *, node_name: str) -> bool:
-    """Whether a kubeconfig has a client certificate that has not expired; who signed it is not asked, as in kubelet.
+    """Whether a kubeconfig has a client certificate that has not expired; as in kubelet, any issuer will do.
 
-    Better than kubelet, the certificate of another node is none for us: with it we would be refused for ever.
+    Better than kubelet, the certificate of another node is not valid: the API server would refuse it for ever.
     """
     try:
         if not await asyncio.to_thread(kubeconfig.exists):
             return False
     except OSError as error:
         raise StartError(f"error reading existing bootstrap kubeconfig {kubeconfig}: {error.strerror}") from error
-    where = f"existing bootstrap client config read from {kubeconfig}"
+    subject = f"existing bootstrap client config read from {kubeconfig}"
     try:
         await load_credentials(str(kubeconfig))
         pair = await asyncio.to_thread(client_pair, kubeconfig)
         chain = read_certificates(pair.certificate_pem) if pair else ()
     except (StartError, OSError, ValueError) as error:
-        log.error(f"unable to load TLS configuration from {where}", {"err": error})
+        log.error(f"unable to load TLS configuration from {subject}", {"err": error})
         return False
     fault = _fault(chain, now, node_name)
     if fault:
-        log.error(f"{where[0].upper()}{where[1:]} is of no use", {"err": fault})
+        log.error(f"{subject[0].upper()}{subject[1:]} is of no use", {"err": fault})
     return not fault
 
 
 def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
     if not chain:
         return "unable to read TLS certificates"
-    if over := [certificate.not_after for certificate in chain if certificate.is_over(now)]:
-        return f"part of the client certificate is expired: {over[0]}"
+    if expired_at := [certificate.not_after for certificate in chain if certificate.is_over(now)]:
+        return f"part of the client certificate is expired: {expired_at[0]}"
     is_foreign = is_of_another_node(chain[0], node_name)
     return f"the client certificate is that of {chain[0].common_name}" if is_foreign else ""
 
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:
-    """The client certificate and key of a kubeconfig; None if its user has none."""
+    """Return the client certificate and key of a kubeconfig; None if its user has none."""
     config = _read(kubeconfig)
     try:
         pems = [config.content(name).decode("ascii", "replace") for name in ("client-certificate", "client-key")]
@@ -71,7 +71,7 @@ def client_pair(kubeconfig: Path) -> KeyPair | None:
 
 
 def client_files(kubeconfig: Path) -> tuple[Path, Path] | None:
-    """The files that a kubeconfig names for its client certificate; None where they are in it, or there is none."""
+    """Return the files that a kubeconfig names for its client certificate and key; None if it names none."""
     user = _read(kubeconfig).user
     if user.get("client-certificate") and user.get("client-key"):
         return Path(user["client-certificate"]), Path(user["client-key"])
@@ -79,15 +79,15 @@ def client_files(kubeconfig: Path) -> tuple[Path, Path] | None:
 
 
 def write_kubeconfig(kubeconfig: Path, *, bootstrap: Path, pem: Path) -> None:
-    """Write the kubeconfig for a certificate that is, or will be, in a file; the cluster is that of the bootstrap."""
+    """Write a kubeconfig for the cluster of the bootstrap kubeconfig, with the certificate and key of a PEM file."""
     cluster = _read(bootstrap).cluster
-    known = {key: cluster[key] for key in (*_SAME_CLUSTER, *_BEYOND_KUBELET) if cluster.get(key)}
+    kept = {key: cluster[key] for key in (*_SAME_CLUSTER, *_BEYOND_KUBELET) if cluster.get(key)}
     user = {"client-certificate": str(pem), "client-key": str(pem)}
-    write_whole(kubeconfig, yaml.safe_dump(kubeconfig_document(known, user)))
+    write_whole(kubeconfig, yaml.safe_dump(kubeconfig_document(kept, user)))
 
 
 def kubeconfig_document(cluster: Object, user: Object) -> Object:
-    """A kubeconfig with one cluster and one user, named as kubelet names them."""
+    """Return a kubeconfig with one cluster and one user, under the names that kubelet gives them."""
     context = {"cluster": "default-cluster", "namespace": "default", "user": "default-auth"}
     return {
         "apiVersion": "v1",
@@ -100,12 +100,12 @@ def kubeconfig_document(cluster: Object, user: Object) -> Object:
 
 
 def bootstrap_document(cluster: Object, user: Object) -> Object:
-    """A bootstrap kubeconfig that is removed as soon as it has served: that of `join`, as kubeadm removes its own."""
+    """Return the bootstrap kubeconfig of `join`, which is removed after the bootstrap, as kubeadm removes its own."""
     return kubeconfig_document(cluster, user) | {"extensions": [_OF_JOIN]}
 
 
 def remove_after_join(bootstrap: Path) -> None:
-    """Remove the bootstrap kubeconfig if `join` wrote it; one that a person wrote stays, as a kubelet leaves it."""
+    """Remove the bootstrap kubeconfig if `join` wrote it; like kubelet, keep one that a person wrote."""
     try:
         document = load_private(bootstrap.read_text("utf-8")) if bootstrap.is_file() else None
         if isinstance(document, dict) and _OF_JOIN in (document.get("extensions") or ()):
@@ -115,30 +115,32 @@ def remove_after_join(bootstrap: Path) -> None:
         log.warning("Unable to remove the bootstrap kubeconfig", {"path": str(bootstrap), "err": error})
 
 
-class AdmissionFiles:
-    """What a bootstrap leaves behind while it is under way, and when it is done."""
+class BootstrapFiles:
+    """The key of a bootstrap that is not finished, and the kubeconfig that a finished one leaves."""
 
     def __init__(self, *, folder: Path, store: PemStore, kubeconfig: Path, bootstrap: Path) -> None:
-        self._store, self._kubeconfig, self._bootstrap = store, kubeconfig, bootstrap
-        self._kept = folder / _KEPT_KEY
+        self._store = store
+        self._kubeconfig = kubeconfig
+        self._bootstrap = bootstrap
+        self._pending_key = folder / _PENDING_KEY
 
     async def key(self) -> str:
-        """The key of the certificate that is there, or the one that waits for its certificate."""
-        return await self._store.key() or await asyncio.to_thread(self._kept_key)
+        """Return the key of the stored certificate, else the one that waits for its certificate, else nothing."""
+        return await self._store.key() or await asyncio.to_thread(self._read_pending_key)
 
     async def keep_key(self, key_pem: str) -> None:
-        """Keep a key until its certificate is there."""
-        await asyncio.to_thread(write_whole, self._kept, key_pem)
+        """Keep a key until its certificate is stored."""
+        await asyncio.to_thread(write_whole, self._pending_key, key_pem)
 
     async def finish(self) -> None:
-        """Forget that key, and write the kubeconfig that uses the certificate."""
+        """Remove that key, and write the kubeconfig that uses the certificate."""
         await asyncio.to_thread(self._finish)
 
-    def _kept_key(self) -> str:
-        return self._kept.read_text() if self._kept.exists() else ""
+    def _read_pending_key(self) -> str:
+        return self._pending_key.read_text() if self._pending_key.exists() else ""
 
     def _finish(self) -> None:
-        self._kept.unlink(missing_ok=True)
+        self._pending_key.unlink(missing_ok=True)
         write_kubeconfig(self._kubeconfig, bootstrap=self._bootstrap, pem=self._store.path)
         remove_after_join(self._bootstrap)
 

@@ -1,7 +1,8 @@
-"""`python -m agent.adapters.certificates.child`: makes keys, requests and certificates for the daemon.
+"""`python -m agent.adapters.certificates.key_worker_main`: makes keys, requests and certificates for the daemon.
 
-One order as JSON on stdin, one answer as JSON on stdout: key material is in no argument and in no environment. It is a
-process of its own because the cryptography package would cost the daemon 12 MiB for what it needs a few times a year.
+It reads one order as JSON from stdin and writes one answer as JSON to stdout, so that no argument and no environment
+holds key material. It is a process of its own because the cryptography package would cost the daemon 12 MiB for what it
+needs a few times a year.
 """
 
 import ipaddress
@@ -23,7 +24,7 @@ Order = dict[str, Any]
 
 
 def request(order: Order) -> Order:
-    """A certificate request, for the given key or a new one."""
+    """Make a certificate request, for the key of the order or a new one."""
     key = _key(order["key"])
     builder = x509.CertificateSigningRequestBuilder().subject_name(_subject(order))
     if names := _alternative_names(order["dns_names"], order["ip_addresses"]):
@@ -38,21 +39,21 @@ def request(order: Order) -> Order:
 
 
 def fault(order: Order) -> Order:
-    """Why a stored request is not ours; nothing if it is."""
+    """Find out why a stored request does not belong to the key and subject of the order; empty if it does."""
     stored, key = x509.load_pem_x509_csr(order["csr"].encode()), _key(order["key"])
     if stored.subject != _subject(order):
         return {"fault": f"csr subjects differ: {stored.subject.rfc4514_string()}"}
     form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    ours = stored.public_key().public_bytes(*form) == key.public_key().public_bytes(*form)
+    is_same_key = stored.public_key().public_bytes(*form) == key.public_key().public_bytes(*form)
     try:
         is_signed = stored.is_signature_valid
     except InvalidSignature:
         is_signed = False
-    return {"fault": "" if ours and is_signed else "error validating signature new CSR against old key"}
+    return {"fault": "" if is_same_key and is_signed else "error validating signature new CSR against old key"}
 
 
 def self_signed(order: Order) -> Order:
-    """A serving certificate as kubelet makes one for itself: its authority signs once, and is forgotten."""
+    """Make a serving certificate as kubelet does: a new authority signs it, whose key is thrown away."""
     host, now = order["host"], int(time.time())
     authority_key, key = (rsa.generate_private_key(65537, 2048) for _ in range(2))
     authority = _builder(f"{host}-ca@{now}", f"{host}-ca@{now}", authority_key.public_key())
@@ -97,7 +98,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _key(pem: str) -> CertificateIssuerPrivateKeyTypes:
-    """The given key, or a new one on P-256, as kubelet's are."""
+    """Load this key, or make a new one on P-256, as kubelet does."""
     if not pem:
         return ec.generate_private_key(ec.SECP256R1())
     key = serialization.load_pem_private_key(pem.encode(), None)
@@ -107,7 +108,7 @@ def _key(pem: str) -> CertificateIssuerPrivateKeyTypes:
 
 
 def _pem(key: CertificateIssuerPrivateKeyTypes) -> str:
-    """As Go writes them: EC PRIVATE KEY or RSA PRIVATE KEY."""
+    """Serialise a key as Go does: EC PRIVATE KEY or RSA PRIVATE KEY."""
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL)
     return key.private_bytes(*form, serialization.NoEncryption()).decode()
 
@@ -118,7 +119,7 @@ def _subject(order: Order) -> x509.Name:
 
 
 def _common_name(name: str) -> x509.NameAttribute[str]:
-    """RFC 5280 ends at 64 letters; Go, and so Kubernetes, does not, and names of nodes may have 253."""
+    """Allow more than the 64 characters of RFC 5280, as Go does: a node name may have 253."""
     with warnings.catch_warnings(action="ignore"):
         return x509.NameAttribute(NameOID.COMMON_NAME, name, _validate=False)
 
@@ -138,9 +139,9 @@ def _is_ip(text: str) -> bool:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
+    order = json.load(sys.stdin)
     try:
-        answer = {"request": request, "fault": fault, "self_signed": self_signed}[asked["order"]](asked)
-    except (ValueError, TypeError) as error:  # a key that is none: one line, and no traceback with it
+        answer = {"request": request, "fault": fault, "self_signed": self_signed}[order["order"]](order)
+    except (ValueError, TypeError) as error:  # what is no key: one line, and no traceback that would show it
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     json.dump(answer, sys.stdout)
