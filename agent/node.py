@@ -12,7 +12,7 @@ from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
-from agent.core.pods.stats import PodInfo
+from agent.core.pods.info import PodCounts, PodInfo
 from agent.core.portrait import Portrait
 from agent.core.schedule import Pace
 from agent.core.tally import Family, Tally
@@ -24,8 +24,8 @@ from agent.loops.notify import Vitals
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.pods import PodLoop
-from agent.loops.podshelf import PodShelf
 from agent.loops.podshutdown import end_in_groups
+from agent.loops.podstore import PodStore
 from agent.loops.portrait import portrait
 from agent.loops.pulse import Pulse
 from agent.loops.readiness import Readiness
@@ -155,15 +155,20 @@ class Node:
 
     def pods(self) -> Iterator[bytes]:
         """The pods that are bound to the node, as far as they are its business, each as JSON."""
-        return self._pods.shelf.encoded() if self._pods else iter(())
+        return self._pods.store.encoded() if self._pods else iter(())
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """One of them."""
-        return self._pods.shelf.find(namespace, name) if self._pods else None
+        cached = self._pods.store.by_name(namespace, name) if self._pods else None
+        return cached.decode() if cached else None
 
     def pod_infos(self) -> Sequence[PodInfo]:
         """What metrics and figures need of them."""
-        return self._pods.shelf.infos() if self._pods else ()
+        return self._pods.store.infos() if self._pods else ()
+
+    def pod_counts(self) -> PodCounts:
+        """How many of them run, and their containers by state."""
+        return self._pods.store.counts if self._pods else PodCounts()
 
     async def _end_pods(self) -> None:
         if self._pods:
@@ -218,13 +223,13 @@ class Node:
             outcomes=self.voice.outcomes,
             isolation=self._isolation("events"),
         )
-        shelf = PodShelf()
-        static = self._static_pods(lanes, shelf)
+        store = PodStore()
+        static = self._static_pods(lanes, store)
         self._pods = PodLoop(
             config=self._config,
             pods=lanes.pods,
             nodes=self._lanes.nodes,
-            shelf=shelf,
+            store=store,
             static=static,
             own=self._own,
             observer=self._observer,
@@ -248,8 +253,8 @@ class Node:
         eviction = EvictionLoop(
             eviction=self._config.eviction,
             observer=self._observer,
-            pods=self._pods.shelf.lively,
-            end=self._pods.end,
+            pods=self._pods.store.running,
+            kill=self._pods.kill,
             events=self.voice,
             clock=clock,
         )
@@ -262,13 +267,13 @@ class Node:
             *([isolated("staticpods", static.run, others["staticpods"])] if static else []),
         )
 
-    def _static_pods(self, lanes: PodLanes, shelf: PodShelf) -> StaticPodLoop | None:
+    def _static_pods(self, lanes: PodLanes, store: PodStore) -> StaticPodLoop | None:
         if lanes.manifests is None:
             return None
         return StaticPodLoop(
             source=lanes.manifests,
             pods=lanes.pods,
-            shelf=shelf,
+            store=store,
             own=self._own,
             clock=self._clock,
             check_seconds=self._config.pods.manifest_check_seconds,

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent.core.config import Eviction
-from agent.core.model import Object
 from agent.core.pods.ending import Order
 from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
+from agent.core.pods.info import PodInfo
 from agent.loops.observe import Observer
 from agent.ports import Clock, Recorder
 
@@ -23,15 +23,15 @@ class EvictionLoop:
         *,
         eviction: Eviction,
         observer: Observer,
-        pods: Callable[[], Sequence[Object]],
-        end: Callable[[Object, Order], None],
+        pods: Callable[[], Sequence[PodInfo]],
+        kill: Callable[[str, Order], None],
         events: Recorder,
         clock: Clock,
     ) -> None:
         self._eviction = eviction
         self._observer = observer
         self._pods = pods
-        self._end = end
+        self._kill = kill
         self._events = events
         self._clock = clock
 
@@ -51,6 +51,6 @@ class EvictionLoop:
         for pod in ranked(self._pods(), threshold)[:1]:
             reason, message = verdict(threshold, self._observer.signals)
             grace = grace_seconds(pod, threshold, self._eviction.max_pod_grace_seconds)
-            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            log.info("Eviction manager: must evict pod(s) to reclaim", {"signal": threshold.signal, "pod": name})
-            self._end(pod, Order(reason, message, grace, self._clock.now()))
+            fields = {"signal": threshold.signal, "pod": pod.full_name}
+            log.info("Eviction manager: must evict pod(s) to reclaim", fields)
+            self._kill(pod.uid, Order(reason, message, grace, self._clock.now()))

@@ -29,7 +29,7 @@ from agent.core.pods.status import Setting
 from agent.klog import V2
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
-from agent.loops.podshelf import HeldPod, PodShelf, uid_of
+from agent.loops.podstore import CachedPod, PodStore, uid_of
 from agent.loops.readiness import Readiness
 from agent.loops.staticpods import StaticPodLoop
 from agent.machinery.health import UNHEARD, Beat
@@ -60,7 +60,7 @@ class PodLoop:
         readiness: Readiness,
         events: Recorder,
         clock: Clock,
-        shelf: PodShelf | None = None,
+        store: PodStore | None = None,
         static: StaticPodLoop | None = None,
         beat: Beat = UNHEARD,
         unexpected: UnexpectedErrors | None = None,
@@ -74,15 +74,15 @@ class PodLoop:
         self._events = events
         self._clock = clock
         self._static = static
-        self.shelf = shelf or PodShelf()
+        self.store = store or PodStore()
         self._queue: WorkQueue[str] = WorkQueue(clock)
-        self._unkept: dict[str, Object] = {}  # pods that the shelf could not take, by UID
+        self._unkept: dict[str, Object] = {}  # pods that the store could not take, by UID
         unexpected = unexpected or UnexpectedErrors(config.node_name, clock)
-        self._isolation = unexpected.isolation("pods", beat, size=lambda: self.shelf.size + len(self._unkept))
+        self._isolation = unexpected.isolation("pods", beat, size=lambda: self.store.size + len(self._unkept))
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """All pods at a version; the oldest come first, as a kubelet admits them."""
-        for uid in self.shelf.others(objects):
+        for uid in self.store.stale(objects):
             self._forget(uid)
         self._unkept.clear()
         for pod in sorted(objects, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
@@ -92,7 +92,7 @@ class PodLoop:
         """A pod as the API has it; an older state than the one known is no news."""
         uid = uid_of(pod)
         try:
-            is_news = self.shelf.keep(pod)
+            is_news = self.store.upsert(pod)
         except Exception:  # whoever tends it meets the same error, tells it and tries again
             self._unkept[uid], is_news = pod, True
         else:
@@ -102,15 +102,18 @@ class PodLoop:
 
     def remove(self, pod: Object) -> None:
         """A pod is gone; whoever removed it may not have waited for us."""
-        self._forget(uid_of(pod))
-        if self._static and is_mirror(pod):
+        self._removed(uid_of(pod), is_mirror=is_mirror(pod))
+
+    def _removed(self, uid: str, *, is_mirror: bool) -> None:
+        self._forget(uid)
+        if self._static and is_mirror:
             self._static.missing.set()
 
-    def end(self, pod: Object, order: Order) -> None:
-        """Have a pod end, for a reason that is not its own; the first one counts."""
-        if known := self.shelf.get(uid_of(pod)):
-            known.order = known.order or order
-            self._queue.add(uid_of(pod))
+    def kill(self, uid: str, order: Order) -> None:
+        """Have the node end a pod; a second request for the same pod is ignored."""
+        if cached := self.store.get(uid):
+            cached.kill_request = cached.kill_request or order
+            self._queue.add(uid)
 
     async def run(self) -> None:
         """Tend forever, several pods at a time."""
@@ -129,14 +132,14 @@ class PodLoop:
                 self._queue.done(uid)
 
     def _name(self, uid: str) -> str:
-        known, unkept = self.shelf.get(uid), self._unkept.get(uid)
-        return known.name if known else _name(unkept) if unkept else ""
+        cached, unkept = self.store.get(uid), self._unkept.get(uid)
+        return cached.info.full_name if cached else _name(unkept) if unkept else ""
 
     def _retry(self, uid: str, attempt: Attempt) -> None:
         """Try a pod again that failed for a reason that nobody expected, if it is still there."""
         if attempt.retry_seconds is None:
             return
-        if self.shelf.get(uid) or uid in self._unkept:
+        if self.store.get(uid) or uid in self._unkept:
             self._queue.add_after(uid, attempt.retry_seconds)
         else:
             self._isolation.forget(uid)
@@ -144,55 +147,55 @@ class PodLoop:
     async def sync(self, uid: str) -> None:
         """Bring one pod up to date; a failure is logged and left to a later try."""
         if pod := self._unkept.get(uid):
-            self.shelf.keep(pod)
+            self.store.upsert(pod)
             del self._unkept[uid]
-        known = self.shelf.get(uid)
-        if known is None:
+        cached = self.store.get(uid)
+        if cached is None:
             return
         try:
-            if is_mirror(known.pod):
-                await self._show(uid, known)
+            if cached.info.is_mirror:
+                await self._show(uid, cached)
             else:
-                await self._tend(uid, known)
+                await self._tend(uid, cached)
         except NotFound:
-            log.log(V2, "Pod does not exist on the server", {"pod": _name(known.pod), "podUID": uid})
-            self.remove(known.pod)  # the watch will say so, too
+            log.log(V2, "Pod does not exist on the server", {"pod": cached.info.full_name, "podUID": uid})
+            self._removed(uid, is_mirror=cached.info.is_mirror)  # the watch will report it, too
         except ApiError as error:
-            log.error("Failed to update status for pod", {"err": error, "pod": _name(known.pod)})
+            log.error("Failed to update status for pod", {"err": error, "pod": cached.info.full_name})
             self._queue.add_after(uid, _AGAIN_SECONDS)
 
-    async def _show(self, uid: str, known: HeldPod) -> None:
+    async def _show(self, uid: str, cached: CachedPod) -> None:
         """A mirror pod is tended while it shows a static pod as it is now; otherwise it goes at once."""
-        is_wanted = self._static.wants(known.pod) if self._static else False
+        is_wanted = self._static.wants(cached.info.mirror_hash or "") if self._static else False
         if is_wanted is None:
             self._queue.add_after(uid, _NO_NODE_SECONDS)
-        elif is_wanted and not is_doomed(known.pod):
-            await self._tend(uid, known)
+        elif is_wanted and not cached.info.is_terminating:
+            await self._tend(uid, cached)
             self._queue.add_after(uid, self._config.pods.manifest_check_seconds)  # the file may change
         else:
-            await self._remove(known, known.pod)
+            await self._remove(cached, cached.decode())
 
-    async def _tend(self, uid: str, known: HeldPod) -> None:
+    async def _tend(self, uid: str, cached: CachedPod) -> None:
         """Send one status after the other until there is nothing new, then remove what has ended."""
         sent = None
         while True:
-            node, pod = self._own.node, known.pod
+            node, pod = self._own.node, cached.decode()
             if node is None:
                 self._queue.add_after(uid, _NO_NODE_SECONDS)
                 return
-            status, next_at = self._turn(known, pod, node)
+            status, next_at = self._turn(cached, pod, node)
             if status.get("reason") == NODE_AFFINITY and not is_begun(pod):
-                status, next_at = self._turn(known, pod, await self._fresh(node))
+                status, next_at = self._turn(cached, pod, await self._fresh(node))
             patch = status_patch(pod, status)
             if patch is None or patch == sent:
                 break
-            if not await self._send(known, pod, status, patch):
+            if not await self._send(cached, pod, status, patch):
                 return
             sent = patch
         if next_at is not None:
             self._queue.add_after(uid, max(0.0, (next_at - self._clock.now()).total_seconds()))
         if is_doomed(pod) and is_terminal(pod):
-            await self._remove(known, pod)
+            await self._remove(cached, pod)
 
     async def _fresh(self, node: Object) -> Object:
         """The Node as it is now: as kubelet reads it before it refuses a pod for labels that may be old."""
@@ -202,70 +205,71 @@ class PodLoop:
             log.error("Failed to synchronously fetch node info", {"err": error})
         return self._own.node or node
 
-    async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
+    async def _send(self, cached: CachedPod, pod: Object, status: Object, patch: Object) -> bool:
         """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
-        if not known.is_end_told:
+        if not cached.is_removal_reported:
             self._tell(pod, *pod_events(pod, status))
-        if self.shelf.get(uid_of(pod)) is not known:
+        if self.store.get(uid_of(pod)) is not cached:
             self._events.forget(uid_of(pod))
             return False
-        self.shelf.keep(answer)
+        self.store.upsert(answer)
         return True
 
-    async def _remove(self, known: HeldPod, pod: Object) -> None:
+    async def _remove(self, cached: CachedPod, pod: Object) -> None:
         """The last word about a pod that has ended; one with finalizers waits for others then."""
         metadata = pod["metadata"]
-        if not known.is_removed and metadata.get("deletionGracePeriodSeconds") != 0:
+        if not cached.is_deleted and metadata.get("deletionGracePeriodSeconds") != 0:
             await self._api.delete(metadata["namespace"], metadata["name"], metadata["uid"])
-            known.is_removed = True
+            cached.is_deleted = True
             log.log(V2, "Pod fully terminated and removed from etcd", {"pod": _name(pod)})
 
-    def _turn(self, known: HeldPod, pod: Object, node: Object) -> Turn:
+    def _turn(self, cached: CachedPod, pod: Object, node: Object) -> Turn:
         now = self._clock.now()
         if not is_begun(pod) and not is_terminal(pod) and not is_doomed(pod):
-            premises = self._premises(known, node)
-            if why := self._refusal(known, pod, premises):
+            premises = self._premises(cached, node)
+            if why := self._refusal(cached, pod, premises):
                 return Turn(rejected_status(pod, why, timestamp(now)), None)
             if is_critical(pod) and (
-                lacking := {short.name: short.missing for short in shortages(known.claim, premises)}
+                lacking := {short.name: short.missing for short in shortages(cached.info.request, premises)}
             ):
-                return self._wait_for_room(pod, lacking, now)
-            known.lives = True
+                return self._wait_for_room(cached, pod, lacking, now)
+            cached.is_active = True
         setting = Setting(
             now=now,
             host_ips=host_addresses(node),
             pod_ips=self._pod_ips(pod, node, now),
             job_seconds=self._config.pods.job_run_seconds,
-            order=known.order,
+            order=cached.kill_request,
         )
         first = turn(pod, setting)
         if is_begun(pod) or first.next_at is None or self._queue.depth < _AT_ONCE:
             return first
         # As kubelet: while others wait, a status that is overtaken already is not sent.
-        return self._turn(known, {**pod, "status": first.status}, node)
+        return self._turn(cached, {**pod, "status": first.status}, node)
 
-    def _premises(self, known: HeldPod, node: Object) -> Premises:
+    def _premises(self, cached: CachedPod, node: Object) -> Premises:
         return Premises(
             node=node,
-            others=self.shelf.claims(known),
+            others=self.store.requests(but=cached),
             pressure=self._observer.pressure,
             problems=self._readiness.problems,
             allowed_sysctls=self._config.pods.allowed_sysctls,
         )
 
-    def _refusal(self, known: HeldPod, pod: Object, premises: Premises) -> Refusal | None:
-        return REFUSED if self._config.pods.mode == "refuse" else refusal(pod, known.claim, premises)
+    def _refusal(self, cached: CachedPod, pod: Object, premises: Premises) -> Refusal | None:
+        return REFUSED if self._config.pods.mode == "refuse" else refusal(pod, cached.info.request, premises)
 
-    def _wait_for_room(self, pod: Object, lacking: Missing, now: datetime) -> Turn:
+    def _wait_for_room(self, cached: CachedPod, pod: Object, lacking: Missing, now: datetime) -> Turn:
         """Have others end for a critical pod, unless that would not help."""
-        left = unmet(lacking, self.shelf.leaving())
-        others = [other for other in self.shelf.lively() if is_preemptable(other, by=pod)] if left else []
+        left = unmet(lacking, self.store.terminating())
+        others = [other for other in self.store.running() if is_preemptable(other, by=cached.info)] if left else []
         if short := unmet(left, others):
             return Turn(rejected_status(pod, no_room(short), timestamp(now)), None)
         for other in victims(others, left):
-            log.log(V2, "Preempting pod to free up resources", {"pod": _name(other), "requestingPod": _name(pod)})
-            self.end(other, making_room(other, now))
+            fields = {"pod": other.full_name, "requestingPod": cached.info.full_name}
+            log.log(V2, "Preempting pod to free up resources", fields)
+            self.kill(other.uid, making_room(other, now))
         return Turn(pod.get("status", {}), now + timedelta(seconds=_ROOM_SECONDS))
 
     def _pod_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
@@ -278,7 +282,7 @@ class PodLoop:
             self._queue.add_after(uid_of(pod), _NO_NODE_SECONDS)
             return None
         try:
-            return self.shelf.addresses.addresses(uid_of(pod), ranges)
+            return self.store.addresses.addresses(uid_of(pod), ranges)
         except Exhausted as error:
             told = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
             self._tell(pod, PodEvent("FailedCreatePodSandBox", told, "Warning"))
@@ -290,16 +294,15 @@ class PodLoop:
             self._events.record(event, reference(pod, event.path))
 
     def _forget(self, uid: str) -> None:
-        known = self.shelf.get(uid)
-        self.shelf.forget(uid)
+        cached = self.store.remove(uid)
         self._queue.discard(uid)
         self._unkept.pop(uid, None)
-        if known:
+        if cached:
             with self._isolation.attempt(uid, podUID=uid):
-                last = known.pod
+                last = cached.decode()
                 ends = removal_events(last)
                 self._tell(last, *ends)
-                known.is_end_told = bool(ends)
+                cached.is_removal_reported = bool(ends)
         self._isolation.forget(uid)
         self._events.forget(uid)
 

@@ -18,10 +18,10 @@ async def end_in_groups(pods: PodLoop, *, periods: Sequence[GracePeriod], clock:
 
     Those that are ending already are waited for, too, as a kubelet's active pods.
     """
-    for group in groups([*pods.shelf.lively(), *pods.shelf.leaving()], periods):
+    for group in groups([*pods.store.running(), *pods.store.terminating()], periods):
         log.info("Shutdown manager killing pods", {"pods": len(group.pods), "shutdownGracePeriod": group.seconds})
         for pod in group.pods:
-            pods.end(pod, parting(pod, group.seconds, clock.now()))
-        end, names = clock.monotonic() + group.seconds, {pod["metadata"]["uid"] for pod in group.pods}
-        while names & pods.shelf.ending() and clock.monotonic() < end:
+            pods.kill(pod.uid, parting(pod, group.seconds, clock.now()))
+        deadline, uids = clock.monotonic() + group.seconds, {pod.uid for pod in group.pods}
+        while uids & pods.store.killed() and clock.monotonic() < deadline:
             await clock.sleep(_LOOK_SECONDS)

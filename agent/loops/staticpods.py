@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 from agent.core.model import Object
-from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
+from agent.core.pods.static import Manifest, manifest_hash, mirror_pod
 from agent.loops.ownnode import OwnNode
-from agent.loops.podshelf import PodShelf
+from agent.loops.podstore import PodStore
 from agent.machinery.isolation import Isolation, UnexpectedErrors
 from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
 
@@ -23,7 +23,7 @@ class StaticPodLoop:
         *,
         source: ManifestSource,
         pods: PodApi,
-        shelf: PodShelf,
+        store: PodStore,
         own: OwnNode,
         clock: Clock,
         check_seconds: float,
@@ -31,7 +31,7 @@ class StaticPodLoop:
     ) -> None:
         self._source = source
         self._pods = pods
-        self._shelf = shelf
+        self._store = store
         self._own = own
         self._clock = clock
         self._check_seconds = check_seconds
@@ -39,9 +39,9 @@ class StaticPodLoop:
         self._hashes: frozenset[str] | None = None
         self.missing = asyncio.Event()  # set by whoever sees a mirror pod go
 
-    def wants(self, mirror: Object) -> bool | None:
-        """Whether a mirror pod shows a static pod as it is now; None before anybody has looked."""
-        return None if self._hashes is None else shown_hash(mirror) in self._hashes
+    def wants(self, mirror_hash: str) -> bool | None:
+        """Return whether a static pod has this hash now; None before the manifests were read."""
+        return None if self._hashes is None else mirror_hash in self._hashes
 
     async def run(self) -> None:
         """Look forever."""
@@ -60,7 +60,7 @@ class StaticPodLoop:
             with self._isolation.attempt(f"hash of {manifest.path}", path=manifest.path):
                 wanted[manifest_hash(manifest, node["metadata"]["name"])] = manifest
         self._hashes = frozenset(wanted)
-        for told in wanted.keys() - self._shelf.shown():
+        for told in wanted.keys() - self._store.mirror_hashes():
             path = wanted[told].path
             if not self._isolation.pause_seconds(path):
                 with self._isolation.attempt(path, path=path):

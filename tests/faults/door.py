@@ -28,14 +28,14 @@ from agent.core.pods.admission import Premises, rejected_status, shortages
 from agent.core.pods.admission import refusal as pod_refusal
 from agent.core.pods.ending import Order
 from agent.core.pods.events import pod_events, reference, removal_events
+from agent.core.pods.info import pod_info
 from agent.core.pods.life import turn
 from agent.core.pods.parts import container_statuses, is_mirror, moment
 from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import is_preemptable, making_room, unmet, victims
 from agent.core.pods.resources import claim
 from agent.core.pods.shutdown import groups, parting
-from agent.core.pods.static import shown_hash
-from agent.core.pods.stats import pod_info, pod_stats
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import Setting
 from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
@@ -43,7 +43,7 @@ from agent.core.status import desired_status
 from agent.core.story import LogOptions, NoLog, container_log
 from agent.loops.membership import Membership
 from agent.loops.ownnode import OwnNode
-from agent.loops.podshelf import PodShelf
+from agent.loops.podstore import PodStore
 from agent.ports import ApiError
 from tests.fakes import START, facts, host_snapshot
 from tests.faults import objects
@@ -78,7 +78,7 @@ class Door:
         self.lane: Any = Told()
         self._config = Config(node_name=objects.NAME)
         self._own_node = json.encode(objects.NODE)
-        self._shelf = PodShelf()
+        self._store = PodStore()
         self._correlator = Correlator()
         self._turns = itertools.count()
         self._pods = PodSelection(self.lane, objects.NAME)
@@ -147,7 +147,7 @@ class Door:
 
     async def _listed_pods(self) -> None:
         listed, _ = await self._pods.list()
-        self._shelf.others(listed)
+        self._store.stale(listed)
         for pod in sorted(listed, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))[:3]:
             self._use_pod(pod)
 
@@ -156,7 +156,7 @@ class Door:
             if kind in {"ADDED", "MODIFIED"}:
                 self._use_pod(pod)
             elif kind == "DELETED":
-                self._shelf.forget(pod["metadata"]["uid"])
+                self._store.remove(pod["metadata"]["uid"])
                 is_mirror(pod)
             if kind != "OPENED":
                 str(pod["metadata"]["resourceVersion"])
@@ -221,19 +221,18 @@ class Door:
         self._decide(json.decode(json.encode(objects.POD)), node)
 
     def _use_pod(self, pod: Object) -> None:
-        if not self._shelf.keep(pod):
-            self._shelf.forget(pod["metadata"]["uid"])
-            self._shelf.keep(pod)
-        held = self._shelf.get(pod["metadata"]["uid"])
-        assert held
-        assert held.pod == pod
-        if is_mirror(pod):
-            shown_hash(pod)
+        if not self._store.upsert(pod):
+            self._store.remove(pod["metadata"]["uid"])
+            self._store.upsert(pod)
+        cached = self._store.get(pod["metadata"]["uid"])
+        assert cached
+        assert cached.decode() == pod
+        assert cached.info.is_mirror == is_mirror(pod)
         self._decide(pod, json.decode(self._own_node))
         for status in container_statuses(pod.get("status", {})):
             with suppress(NoLog):
                 container_log(pod, status["name"], LogOptions(timestamps=True, since=START))
-        self._shelf.forget(pod["metadata"]["uid"])
+        self._store.remove(pod["metadata"]["uid"])
 
     def _decide(self, pod: Object, node: Object) -> None:
         wanted = claim(pod)
@@ -241,13 +240,13 @@ class Door:
         calm = Premises(node=node, others=())
         whys = [why for each in (premises, calm) if (why := pod_refusal(pod, wanted, each))]
         lacking = {short.name: short.missing for short in shortages(wanted, premises)}
-        other = json.decode(json.encode(objects.POD))
-        is_preemptable(pod, by=other)
-        victims([pod, other], unmet(lacking, [other]))
-        groups([pod], [GracePeriod(0, 5), GracePeriod(10, 5)])
+        info, other = pod_info(pod), pod_info(json.decode(json.encode(objects.POD)))
+        is_preemptable(info, by=other)
+        victims([info, other], unmet(lacking, [other]))
+        groups([info], [GracePeriod(0, 5), GracePeriod(10, 5)])
         statuses = [rejected_status(pod, why, "now") for why in whys]
         # One of the ways to end, at one of two times, and the life of a pod that need not end: each object its own.
-        orders = (None, making_room(pod, START), parting(pod, 5, START), Order("Evicted", "m", 1.0, START))
+        orders = (None, making_room(info, START), parting(info, 5, START), Order("Evicted", "m", 1.0, START))
         now = START + timedelta(days=3650) * (next(self._turns) % 2)
         statuses.append(self._turned(pod, node, now, orders[next(self._turns) // 2 % len(orders)]))
         statuses.append(self._turned(_without_deletion(pod), node, now, None))
@@ -258,7 +257,7 @@ class Door:
                 made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
                 self._correlator.correlate(made, 5.0)
         removal_events(pod)
-        _sent(list(pod_stats([pod_info(pod)], START)))
+        _sent(list(pod_stats([info], START)))
 
     def _turned(self, pod: Object, node: Object, now: Any, order: Order | None) -> Object:
         book = AddressBook()

@@ -224,8 +224,8 @@ MUTANTS = (
     Mutant(
         "critical pods make room for each other",
         "pods/preemption.py",
-        "priority(pod) < priority(by)",
-        "priority(pod) <= priority(by)",
+        "pod.priority < by.priority",
+        "pod.priority <= by.priority",
     ),
     Mutant(
         "preemption takes more pods than it must",
@@ -256,10 +256,10 @@ MUTANTS = (
     Mutant(
         "important pods are evicted first",
         "pods/eviction.py",
-        "(priority(pod), _requested(pod, resource))",
-        "(-priority(pod), _requested(pod, resource))",
+        "(pod.priority, pod.request.amounts.get(resource, 0))",
+        "(-pod.priority, pod.request.amounts.get(resource, 0))",
     ),
-    Mutant("critical pods are evicted", "pods/eviction.py", "(pod for pod in pods if not is_critical(pod))", "pods"),
+    Mutant("critical pods are evicted", "pods/eviction.py", "(pod for pod in pods if not pod.is_critical)", "pods"),
     Mutant(
         "disks are more urgent than memory",
         "pods/eviction.py",
@@ -275,8 +275,8 @@ MUTANTS = (
     Mutant(
         "a pod at a period's priority belongs below it",
         "pods/shutdown.py",
-        "period.priority <= priority(pod)",
-        "period.priority < priority(pod)",
+        "period.priority <= pod.priority",
+        "period.priority < pod.priority",
     ),
     Mutant(
         "mirror pods are not critical",

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from agent.core.events import NodeEvent
 from agent.core.eviction import Observation, Threshold
-from agent.core.model import Object
-from agent.core.pods.parts import is_critical, priority, wanted_grace_seconds
-from agent.core.pods.resources import pod_requests, units
+from agent.core.pods.info import PodInfo
 from agent.core.quantity import Quantity
 
 _EVICTED = "Evicted"
@@ -40,7 +38,7 @@ def attempt(resource: str) -> NodeEvent:
     return NodeEvent("EvictionThresholdMet", f"Attempting to reclaim {resource}", "Warning")
 
 
-def ranked(pods: Iterable[Object], threshold: Threshold) -> list[Object]:
+def ranked(pods: Iterable[PodInfo], threshold: Threshold) -> list[PodInfo]:
     """The pods that may go, first the one that goes first.
 
     Kubelet asks first who uses more than it requested. Nothing is run here, so nobody does: what counts is the
@@ -48,15 +46,16 @@ def ranked(pods: Iterable[Object], threshold: Threshold) -> list[Object]:
     """
     resource = resource_of(threshold)
     return sorted(
-        (pod for pod in pods if not is_critical(pod)), key=lambda pod: (priority(pod), _requested(pod, resource))
+        (pod for pod in pods if not pod.is_critical),
+        key=lambda pod: (pod.priority, pod.request.amounts.get(resource, 0)),
     )
 
 
-def grace_seconds(pod: Object, threshold: Threshold, most_seconds: int) -> float:
+def grace_seconds(pod: PodInfo, threshold: Threshold, most_seconds: int) -> float:
     """How long a pod may take: no time to lose below a hard threshold."""
     if not threshold.grace_seconds:
         return _IMMEDIATE_SECONDS
-    return float(min(most_seconds, wanted_grace_seconds(pod)))
+    return float(min(most_seconds, pod.grace_seconds))
 
 
 def verdict(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[str, str]:
@@ -68,11 +67,6 @@ def verdict(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[s
         told = Quantity.of_bytes(least) if threshold.value.percent is not None else _amount(resource, least)
         message += f"Threshold quantity: {told}, available: {_amount(resource, found.available)}. "
     return _EVICTED, message
-
-
-def _requested(pod: Object, resource: str) -> int:
-    requests = pod_requests(pod)
-    return units(resource, requests[resource]) if resource in requests else 0
 
 
 def _amount(resource: str, amount: int) -> Quantity:

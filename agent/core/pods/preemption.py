@@ -3,38 +3,36 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from agent.core.model import Object
 from agent.core.pods.ending import Order
-from agent.core.pods.parts import is_critical, priority, wanted_grace_seconds
-from agent.core.pods.resources import claim, quality
+from agent.core.pods.info import PodInfo
 
 Missing = Mapping[str, int]  # of each resource, in the units that the scheduler counts in
-_Asked = tuple[Object, Mapping[str, int]]  # a pod, and what it requests
+_Asked = tuple[PodInfo, Mapping[str, int]]  # a pod, and what it requests
 
 _REASON, _MESSAGE = "Preempting", "Preempted in order to admit critical pod"
 _CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
 
 
-def making_room(pod: Object, now: datetime) -> Order:
+def making_room(pod: PodInfo, now: datetime) -> Order:
     """How a pod ends that has to go."""
-    return Order(_REASON, _MESSAGE, float(wanted_grace_seconds(pod)), now, _CONDITION)
+    return Order(_REASON, _MESSAGE, float(pod.grace_seconds), now, _CONDITION)
 
 
-def is_preemptable(pod: Object, by: Object) -> bool:
+def is_preemptable(pod: PodInfo, by: PodInfo) -> bool:
     """Whether one pod may have to go for another."""
-    return is_critical(by) and (not is_critical(pod) or priority(pod) < priority(by))
+    return by.is_critical and (not pod.is_critical or pod.priority < by.priority)
 
 
-def unmet(missing: Missing, pods: Sequence[Object]) -> Missing:
+def unmet(missing: Missing, pods: Sequence[PodInfo]) -> Missing:
     """What would still be missing if all of these went."""
     return _left(missing, _asked(pods))
 
 
-def victims(pods: Sequence[Object], missing: Missing) -> list[Object]:
+def victims(pods: Sequence[PodInfo], missing: Missing) -> list[PodInfo]:
     """As few as possible that free what is missing, the least guaranteed first."""
     asked = _asked(pods)
     effort, burst, guaranteed = (
-        [one for one in asked if quality(one[0]) == kind] for kind in ("BestEffort", "Burstable", "Guaranteed")
+        [one for one in asked if one[0].qos_class == kind] for kind in ("BestEffort", "Burstable", "Guaranteed")
     )
     # Of each class only those that must go although all of the classes below went.
     from_guaranteed = _nearest(guaranteed, _left(missing, [*effort, *burst]))
@@ -43,8 +41,8 @@ def victims(pods: Sequence[Object], missing: Missing) -> list[Object]:
     return [pod for pod, _ in (*from_effort, *from_burst, *from_guaranteed)]
 
 
-def _asked(pods: Sequence[Object]) -> list[_Asked]:
-    return [(pod, {**claim(pod).amounts, "pods": 1}) for pod in pods]
+def _asked(pods: Sequence[PodInfo]) -> list[_Asked]:
+    return [(pod, {**pod.request.amounts, "pods": 1}) for pod in pods]
 
 
 def _left(missing: Missing, gone: Sequence[_Asked]) -> Missing:

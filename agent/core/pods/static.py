@@ -61,7 +61,7 @@ def manifest_hash(manifest: Manifest, node_name: str) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:32]
 
 
-def shown_hash(mirror: Object) -> str:
-    """Which version a mirror pod shows."""
-    shown: str = mirror["metadata"]["annotations"][_MIRROR]
-    return shown
+def mirror_hash(mirror: Object) -> str:
+    """Return the hash of the static pod that a mirror pod shows."""
+    value: str = mirror["metadata"]["annotations"][_MIRROR]
+    return value

@@ -13,10 +13,11 @@ from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import Premises, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import ranked
+from agent.core.pods.info import pod_info
 from agent.core.pods.life import turn
 from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import claim
-from agent.core.pods.stats import pod_info, pod_stats
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import Setting
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
@@ -88,7 +89,7 @@ def decide(the_pod, node):
         pod_events(the_pod, status)
     removal_events(the_pod)
     list(pod_stats([pod_info(the_pod)], NOW))
-    ranked([the_pod], Threshold("memory.available", Amount(100 * 2**20)))
+    ranked([pod_info(the_pod)], Threshold("memory.available", Amount(100 * 2**20)))
     pod_ranges(node)
 
 

@@ -187,7 +187,7 @@ async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
         await settle()
         pods.drop("a")
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert told.events[-1] == ("a", "Killing")
     assert told.forgotten == ["uid-a"]
     assert pods.deleted == []
@@ -222,7 +222,7 @@ async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(
         await settle()
         pods.doom("a", grace=0)
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert pods.patches == ["a", "a", "a"]
     assert [reason for _, reason in told.events].count("Killing") == 1
 
@@ -234,7 +234,7 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(lo
         pods.meanwhile = pods.drop  # the watch is faster than the answer
         pods.mark("a", generation=2)
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
 
 
@@ -358,7 +358,9 @@ async def test_a_pod_of_the_same_name_is_another_pod(loop, pods):
         await settle()
         pods.objects["a"]["metadata"]["uid"] = "another"  # and nobody has told us yet
         count = len(pods.patches)
-        pods.watcher.put(merged(loop.shelf.pods()[0], {"metadata": {"generation": 7, "resourceVersion": "999"}}))
+        pods.watcher.put(
+            merged(loop.store.get("uid-a").decode(), {"metadata": {"generation": 7, "resourceVersion": "999"}})
+        )
         await settle()
     assert len(pods.patches) == count
 
@@ -388,7 +390,7 @@ async def test_a_list_forgets_what_it_does_not_show(loop, pods, told):
         pods.add("b")
         await settle()
         loop.reset([copy.deepcopy(pods.objects["b"])], "99")
-        assert [pod["metadata"]["name"] for pod in loop.shelf.pods()] == ["b"]
+        assert [pod.name for pod in loop.store.infos()] == ["b"]
     assert told.events[-1] == ("a", "Killing")  # as by a kubelet, however it is told that the pod is gone
 
 
@@ -440,7 +442,7 @@ async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, weather,
         await churn(pods, voice, 0, 100)
         before = await churn(pods, voice, 100, 200)
         after = await churn(pods, voice, 200, 400)
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert after - before < 100
 
 
@@ -457,8 +459,8 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, own, readi
     eviction = EvictionLoop(
         eviction=config.eviction,
         observer=observer,
-        pods=loop.shelf.lively,
-        end=loop.end,
+        pods=loop.store.running,
+        kill=loop.kill,
         events=node_voice,
         clock=clock,
     )
@@ -483,7 +485,7 @@ async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop
     async with running(loop):
         await clock.advance(1)
         pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        loop.end(pods.objects["evicted"], Order("Evicted", "short of memory", 30.0, clock.now()))
+        loop.kill("uid-evicted", Order("Evicted", "short of memory", 30.0, clock.now()))
         pods.drop("gone")
         await clock.advance(2)
         ending = asyncio.create_task(end_in_groups(loop, periods=(GracePeriod(0, 20),), clock=clock))

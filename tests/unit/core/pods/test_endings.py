@@ -4,6 +4,7 @@ import pytest
 
 from agent.core.eviction import Amount, Observation, Threshold
 from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
+from agent.core.pods.info import pod_info
 from agent.core.pods.shutdown import groups, parting
 from agent.core.shutdown import GracePeriod
 from tests.unit.core.pods.builders import container, pod
@@ -19,11 +20,11 @@ PERIODS = (GracePeriod(0, 20), GracePeriod(1000, 5), GracePeriod(2_000_000_000, 
 def named(name, memory="0", **spec):
     the_pod = pod(container(resources={"requests": {"memory": memory}}), **spec)
     the_pod["metadata"]["name"] = name
-    return the_pod
+    return pod_info(the_pod)
 
 
 def names(pods):
-    return [one["metadata"]["name"] for one in pods]
+    return [one.name for one in pods]
 
 
 def test_the_lowest_priority_goes_first_then_who_asked_for_least():
@@ -61,7 +62,7 @@ def test_the_node_says_what_it_tries_to_get_back():
 
 @pytest.mark.parametrize(("threshold", "wanted", "seconds"), [(MEMORY, 30, 1.0), (SOFT, 30, 20.0), (SOFT, 5, 5.0)])
 def test_below_a_hard_threshold_there_is_no_time_to_lose(threshold, wanted, seconds):
-    assert grace_seconds(pod(terminationGracePeriodSeconds=wanted), threshold, 20) == seconds
+    assert grace_seconds(pod_info(pod(terminationGracePeriodSeconds=wanted)), threshold, 20) == seconds
 
 
 def test_pods_end_by_priority_when_the_node_goes_down():
@@ -72,6 +73,6 @@ def test_pods_end_by_priority_when_the_node_goes_down():
 
 def test_a_pod_has_no_longer_than_its_group_and_no_longer_than_it_wants():
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert parting(pod(terminationGracePeriodSeconds=3), 20, now).grace_seconds == 3.0
-    order = parting(pod(), 20, now)
+    assert parting(pod_info(pod(terminationGracePeriodSeconds=3)), 20, now).grace_seconds == 3.0
+    order = parting(pod_info(pod()), 20, now)
     assert (order.reason, order.grace_seconds) == ("Terminated", 20.0)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from agent.core.pods.admission import REFUSED, Premises, refusal, rejected_status
 from agent.core.pods.ending import Order, stop
 from agent.core.pods.events import pod_events, removal_events
+from agent.core.pods.info import pod_info
 from agent.core.pods.life import turn
 from agent.core.pods.parts import moment
 from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import making_room, victims
 from agent.core.pods.resources import Claim, claim
 from agent.core.pods.shutdown import groups, parting
-from agent.core.pods.stats import pod_info, pod_stats
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import Setting
 from agent.core.shutdown import GracePeriod
 from tests.fakes import merged
@@ -137,15 +138,15 @@ def test_every_pod_has_a_next_status(the_pod, order):
 
 @given(the_pod=pods())
 def test_every_pod_can_be_judged_ended_and_told_about(the_pod):
-    wanted = claim(the_pod)
+    wanted, info = claim(the_pod), pod_info(the_pod)
     refused = refusal(the_pod, wanted, Premises(node=NODE, others=(wanted,)))
     rejected_status(the_pod, refused or REFUSED, FAR)
-    stop(the_pod, making_room(the_pod, NOW))
-    victims([the_pod], {"pods": 1})
+    stop(the_pod, making_room(info, NOW))
+    victims([info], {"pods": 1})
     removal_events(the_pod)
-    list(pod_stats([pod_info(the_pod)], NOW))
-    for group in groups([the_pod], [GracePeriod(0, 30)]):
-        stop(the_pod, parting(the_pod, group.seconds, NOW))
+    list(pod_stats([info], NOW))
+    for group in groups([info], [GracePeriod(0, 30)]):
+        stop(the_pod, parting(info, group.seconds, NOW))
 
 
 @pytest.mark.parametrize("began", [FAR, "2200-06-01T00:00:00Z"])
@@ -197,7 +198,7 @@ def test_the_work_grows_with_the_containers_and_not_with_their_square():
 def test_a_word_of_a_quarter_of_a_megabyte_counts_as_not_said():
     life = Life(pod(annotations={"fake-kubelet.dev/run-for": "0s" * 100_000, "fake-kubelet.dev/stop-after": "1h" * 99}))
     assert life.after(3600).restarts() == 0
-    assert stop(life.pod, making_room(life.pod, NOW)).at == NOW
+    assert stop(life.pod, making_room(pod_info(life.pod), NOW)).at == NOW
 
 
 def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():

@@ -1,5 +1,6 @@
 import pytest
 
+from agent.core.pods.info import pod_info
 from agent.core.pods.preemption import is_preemptable, unmet, victims
 
 CRITICAL = 2_000_000_000
@@ -8,11 +9,11 @@ CRITICAL = 2_000_000_000
 def pod(name, priority=0, limited=False, **requests):
     resources = {"requests": requests, **({"limits": requests} if limited else {})}
     spec = {"priority": priority, "containers": [{"name": "c", "image": "i", "resources": resources}]}
-    return {"metadata": {"name": name}, "spec": spec}
+    return pod_info({"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"}, "spec": spec})
 
 
 def chosen(among, **missing):
-    return [one["metadata"]["name"] for one in victims(among, missing)]
+    return [one.name for one in victims(among, missing)]
 
 
 @pytest.mark.parametrize(
