@@ -2,7 +2,7 @@
 
 import logging
 
-from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, known
+from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, checked, without_managed_fields
 from agent.adapters.lane import Lane
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import metadata
@@ -26,13 +26,14 @@ class KubePods:
 
     async def create(self, pod: Object) -> Object:
         """Create a mirror pod."""
-        path = _path(pod["metadata"]["namespace"], pod["metadata"]["name"])
-        return known(await self._lane.call("POST", path.rpartition("/")[0], pod), path, PodShape)
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        answer = await self._lane.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+        return _checked(answer, namespace, name)
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
         """Apply a strategic-merge patch through the status subresource."""
-        path = _path(namespace, name)
-        return known(await self._lane.call("PATCH", f"{path}/status", patch, STRATEGIC_MERGE), path, PodShape)
+        answer = await self._lane.call("PATCH", f"{_path(namespace, name)}/status", patch, STRATEGIC_MERGE)
+        return _checked(answer, namespace, name)
 
     async def delete(self, namespace: str, name: str, uid: str) -> None:
         """Remove a pod that has ended, at once, if it still is this one."""
@@ -62,25 +63,36 @@ class PodSelection(KubeSelection):
             self._odd.clear()
         return await super().list()
 
-    def _admitted(self, kind: str, content: bytes) -> Change | None:
-        """What happened to a pod; of one that makes no sense only that time went on."""
-        try:
-            known = metadata(content)
-        except Unavailable as error:
-            self._leave_out("", "", error)
-            return None
-        uid = known["uid"]
+    def _read(self, kind: str, content: bytes) -> Change | None:
+        """Return the change of a pod. A pod that is skipped becomes a BOOKMARK, so that the watch goes on after it."""
         if kind == "DELETED":
-            self._weight -= self._weights.pop(uid, 0)
-            return Change(kind, {"metadata": known})
+            return self._deleted(content)
         try:
-            pod = self._fitting(content, PodShape)
-            self._make_room(uid, content)
+            pod = self._decoded(content)
+            self._make_room(pod["metadata"]["uid"], content)
         except Unavailable as error:
-            self._leave_out(uid, known["name"], error)
-            return Change("BOOKMARK", {"metadata": known})
-        self._odd.discard(uid)
+            return self._skipped(content, error)
+        self._odd.discard(pod["metadata"]["uid"])
         return Change(kind, pod)
+
+    def _deleted(self, content: bytes) -> Change | None:
+        """Read no more than the metadata: a pod that was skipped goes, too."""
+        try:
+            gone = metadata(content)
+        except Unavailable as error:
+            self._report("", "", error)
+            return None
+        self._weight -= self._weights.pop(gone["uid"], 0)
+        return Change("DELETED", {"metadata": gone})
+
+    def _skipped(self, content: bytes, reason: Unavailable) -> Change | None:
+        try:
+            odd = metadata(content)
+        except Unavailable as error:
+            self._report("", "", error)
+            return None
+        self._report(odd["uid"], odd["name"], reason)
+        return Change("BOOKMARK", {"metadata": odd})
 
     def _make_room(self, uid: str, content: bytes) -> None:
         """There is none for a flood of pods, nor for more than some that are huge."""
@@ -90,7 +102,7 @@ class PodSelection(KubeSelection):
             raise Unavailable("there is no room for it beside the other pods of this node")
         self._weights[uid], self._weight = weight, total
 
-    def _leave_out(self, uid: str, name: str, error: Unavailable) -> None:
+    def _report(self, uid: str, name: str, error: Unavailable) -> None:
         if uid in self._odd or len(self._odd) >= _MOST_TOLD:
             return
         self._odd.add(uid)
@@ -100,6 +112,12 @@ class PodSelection(KubeSelection):
 def pods_of(lane: Lane, node_name: str) -> PodSelection:
     """The pods that are bound to a node: all that a node may see."""
     return PodSelection(lane, node_name)
+
+
+def _checked(answer: Object, namespace: str, name: str) -> Object:
+    """Return the answer about a pod, or raise Unavailable where it does not make sense."""
+    source = f"the answer about {_path(namespace, name)}"
+    return without_managed_fields(checked(answer, PodShape, name=name, source=source))
 
 
 def _path(namespace: str, name: str) -> str:

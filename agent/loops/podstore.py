@@ -109,7 +109,6 @@ class PodStore:
         cached = self._pods.get(uid)
         if cached and (cached.version == version or is_newer(cached.version, version)):
             return False
-        pod["metadata"].pop("managedFields", None)  # half of the object, and nobody here reads it
         for field in ("kind", "apiVersion"):  # a watch sends them and a list does not; no item of a PodList has them
             pod.pop(field, None)
         info, packed = pod_info(pod), msgspec.json.encode(pod)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.core.model import Object
 from agent.core.pods.parts import containers, init_containers, is_sidecar
-from agent.core.quantity import Quantity
+from agent.core.quantity import Quantity, parse_quantity
 
 Amounts = dict[str, Quantity]
 _COMPUTE = ("cpu", "memory")
@@ -114,7 +114,7 @@ def _of(container: Object, kind: str) -> Amounts:
 
 
 def _parsed(texts: Mapping[str, str] | None) -> Amounts:
-    return {name: Quantity.parse(text) for name, text in (texts or {}).items()}
+    return {name: parse_quantity(text) for name, text in (texts or {}).items()}
 
 
 def _added(left: Amounts, right: Amounts) -> Amounts:

@@ -10,13 +10,7 @@ from agent.loops.podstore import PodStore
 
 
 def pod(name, version="1", **status):
-    metadata = {
-        "name": name,
-        "namespace": "ns",
-        "uid": f"uid-{name}",
-        "resourceVersion": version,
-        "managedFields": [{}],
-    }
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": version}
     spec = {"containers": [{"name": "c", "image": "i"}]}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
 
