@@ -1,12 +1,13 @@
 """Whether the node takes a pod on: kubelet's checks in kubelet's order, and its words for a no."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.capacity import is_extended
 from agent.core.model import Object
 from agent.core.pods.conditions import foreign
+from agent.core.pods.info import PodInfo
 from agent.core.pods.matching import accepts, tolerates
 from agent.core.pods.parts import is_critical
 from agent.core.pods.resources import Claim, quality, units
@@ -42,6 +43,17 @@ class Refusal(NamedTuple):
 
 
 REFUSED = Refusal("PodsRefused", "This node takes no pods on (--pods=refuse).")
+
+
+class Admission(NamedTuple):
+    """The decision about a new pod: the node refuses it, or the pod waits for others to end, or it is admitted."""
+
+    refusal: Refusal | None = None
+    is_waiting: bool = False
+    victims: Sequence[PodInfo] = ()  # the pods that the node kills to free resources for it
+
+
+ADMITTED = Admission()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from agent.core.pods.admission import Admission, no_room
 from agent.core.pods.ending import Order
 from agent.core.pods.info import PodInfo
 
@@ -11,6 +12,17 @@ _Asked = tuple[PodInfo, Mapping[str, int]]  # a pod, and what it requests
 
 _REASON, _MESSAGE = "Preempting", "Preempted in order to admit critical pod"
 _CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
+
+
+def make_room(
+    pod: PodInfo, missing: Missing, *, running: Sequence[PodInfo], terminating: Sequence[PodInfo]
+) -> Admission:
+    """Decide which pods end so that a critical pod gets what is missing; refuse the pod where that is not enough."""
+    left = unmet(missing, terminating)
+    candidates = [other for other in running if is_preemptable(other, by=pod)] if left else []
+    if short := unmet(left, candidates):
+        return Admission(refusal=no_room(short))
+    return Admission(is_waiting=True, victims=victims(candidates, left))
 
 
 def making_room(pod: PodInfo, now: datetime) -> Order:
