@@ -24,7 +24,7 @@ from agent.loops.notify import Vitals
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
 from agent.loops.pods import PodLoop
-from agent.loops.podshutdown import end_in_groups
+from agent.loops.podshutdown import kill_pods_by_priority
 from agent.loops.podstore import PodStore
 from agent.loops.portrait import portrait
 from agent.loops.pulse import Pulse
@@ -173,7 +173,7 @@ class Node:
     async def _end_pods(self) -> None:
         if self._pods:
             periods = self._config.shutdown.grace_periods
-            await end_in_groups(self._pods, periods=periods, clock=self._clock)
+            await kill_pods_by_priority(self._pods, periods=periods, clock=self._clock)
 
     def vitals(self) -> Vitals:
         """How the node is doing, for whoever watches over the process."""

@@ -1,4 +1,4 @@
-"""The pods of a node behind our ports."""
+"""Pods in the Kubernetes API: PodApi and WatchApi for the pods of one node."""
 
 import logging
 
@@ -11,15 +11,15 @@ from agent.ports import Change, Listed, Unavailable
 
 log = logging.getLogger(__name__)
 
-_PAGE = 100  # of all pods of a node only so many are in memory with everything that they have
-# What the pods of a node may take, about in bytes: a hundred of a megabyte each, or some ten thousand usual ones.
+_PAGE = 100  # pods that are in memory as whole objects at a time
+# A bound for the memory of all pods of a node, about in bytes: 100 pods of 1 MB, or some 10,000 of usual size.
 _MOST_WEIGHT = 128 * 2**20
-_LEAST_WEIGHT, _PART_WEIGHT = 4096, 64
-_MOST_TOLD = 1000
+_POD_WEIGHT, _FIELD_WEIGHT = 4096, 64
+_MOST_REPORTED = 1000
 
 
 class KubePods:
-    """Pods, as PodApi wants them."""
+    """PodApi on a connection to the API server."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
@@ -36,7 +36,7 @@ class KubePods:
         return _checked(answer, namespace, name)
 
     async def delete(self, namespace: str, name: str, uid: str) -> None:
-        """Remove a pod that has ended, at once, if it still is this one."""
+        """Delete a terminated pod without a grace period, unless another pod has its name by now."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -47,20 +47,20 @@ class KubePods:
 
 
 class PodSelection(KubeSelection):
-    """Pods, listed and watched, as WatchApi wants them; one that makes no sense is told of once and left out."""
+    """Lists and watches pods; a pod that does not have the shape of one is logged once and skipped."""
 
     def __init__(self, lane: Lane, node_name: str) -> None:
         super().__init__(lane, "/api/v1/pods", field_selector=f"spec.nodeName={node_name}", shape=PodShape, page=_PAGE)
-        self._odd: set[str] = set()  # the UIDs of those that were told of
-        self._weights: dict[str, int] = {}  # of those that were let in, by their UIDs
+        self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
+        self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
         self._weight = 0  # of all of them
 
     async def list(self) -> Listed:
-        """All that make sense now."""
+        """List all pods that are not skipped."""
         self._weights.clear()
         self._weight = 0
-        if len(self._odd) >= _MOST_TOLD:
-            self._odd.clear()
+        if len(self._reported) >= _MOST_REPORTED:
+            self._reported.clear()
         return await super().list()
 
     def _read(self, kind: str, content: bytes) -> Change | None:
@@ -72,45 +72,45 @@ class PodSelection(KubeSelection):
             self._make_room(pod["metadata"]["uid"], content)
         except Unavailable as error:
             return self._skipped(content, error)
-        self._odd.discard(pod["metadata"]["uid"])
+        self._reported.discard(pod["metadata"]["uid"])
         return Change(kind, pod)
 
     def _deleted(self, content: bytes) -> Change | None:
-        """Read no more than the metadata: a pod that was skipped goes, too."""
+        """Read only the metadata, which a skipped pod has, too."""
         try:
-            gone = metadata(content)
+            deleted = metadata(content)
         except Unavailable as error:
             self._report("", "", error)
             return None
-        self._weight -= self._weights.pop(gone["uid"], 0)
-        return Change("DELETED", {"metadata": gone})
+        self._weight -= self._weights.pop(deleted["uid"], 0)
+        return Change("DELETED", {"metadata": deleted})
 
     def _skipped(self, content: bytes, reason: Unavailable) -> Change | None:
         try:
-            odd = metadata(content)
+            skipped = metadata(content)
         except Unavailable as error:
             self._report("", "", error)
             return None
-        self._report(odd["uid"], odd["name"], reason)
-        return Change("BOOKMARK", {"metadata": odd})
+        self._report(skipped["uid"], skipped["name"], reason)
+        return Change("BOOKMARK", {"metadata": skipped})
 
     def _make_room(self, uid: str, content: bytes) -> None:
-        """There is none for a flood of pods, nor for more than some that are huge."""
-        weight = _LEAST_WEIGHT + len(content) + _PART_WEIGHT * (content.count(b":") + content.count(b","))
+        """Count the pod's weight; raise Unavailable where all pods together would be too heavy."""
+        weight = _POD_WEIGHT + len(content) + _FIELD_WEIGHT * (content.count(b":") + content.count(b","))
         total = self._weight - self._weights.get(uid, 0) + weight
         if total > _MOST_WEIGHT:
             raise Unavailable("there is no room for it beside the other pods of this node")
         self._weights[uid], self._weight = weight, total
 
     def _report(self, uid: str, name: str, error: Unavailable) -> None:
-        if uid in self._odd or len(self._odd) >= _MOST_TOLD:
+        if uid in self._reported or len(self._reported) >= _MOST_REPORTED:
             return
-        self._odd.add(uid)
+        self._reported.add(uid)
         log.error("Pod makes no sense and is left alone", {"err": error, "pod": name})
 
 
 def pods_of(lane: Lane, node_name: str) -> PodSelection:
-    """The pods that are bound to a node: all that a node may see."""
+    """Return the selection of the pods that are bound to a node, all that the node may read."""
     return PodSelection(lane, node_name)
 
 

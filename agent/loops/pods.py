@@ -9,24 +9,25 @@ from datetime import datetime
 from agent.core.config import Config
 from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
     ADMITTED,
+    ALL_REFUSED,
     NODE_AFFINITY,
-    REFUSED,
     Admission,
-    Premises,
+    AdmissionContext,
     refusal,
     rejected_status,
     shortages,
 )
-from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
-from agent.core.pods.life import Turn, turn
-from agent.core.pods.parts import is_begun, is_doomed, is_mirror, is_terminal, moment, on_host_network
+from agent.core.pods.lifecycle import NextStatus, next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import make_room, making_room
-from agent.core.pods.status import Setting
+from agent.core.pods.preemption import kill_for_preemption, make_room
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
+from agent.core.times import parse_time
 from agent.klog import V2
 from agent.loops.observe import Observer
 from agent.loops.ownnode import OwnNode
@@ -105,7 +106,7 @@ class PodLoop:
         """Remove a pod that is gone from the API, whether or not its containers had ended."""
         self._removed(uid_of(pod), is_mirror=is_mirror(pod))
 
-    def kill(self, uid: str, order: Order) -> None:
+    def kill(self, uid: str, order: KillRequest) -> None:
         """Have the node end a pod; a second request for the same pod is ignored."""
         if cached := self.store.get(uid):
             cached.kill_request = cached.kill_request or order
@@ -192,16 +193,16 @@ class PodLoop:
             sent = patch
         if following.next_at is not None:
             self._queue.add_after(uid, max(0.0, (following.next_at - self._clock.now()).total_seconds()))
-        if is_doomed(pod) and is_terminal(pod):
+        if is_terminating(pod) and is_terminal(pod):
             await self._delete(cached, pod)
 
-    async def _advance(self, cached: CachedPod, pod: Object, node: Object) -> Turn | None:
+    async def _advance(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus | None:
         """Admit a new pod, and return the next status of an admitted or refused one.
 
         Returns None for a critical pod that waits: the pods that it preempts are killed, and it is queued again.
         Nothing is awaited between the decision and `is_active`: pods that come together must not share resources.
         """
-        if is_begun(pod) or is_terminal(pod) or is_doomed(pod):
+        if is_admitted(pod) or is_terminal(pod) or is_terminating(pod):
             return self._next_status(cached, pod, node)
         admission = self._admission(cached, pod, node)
         if admission.refusal and admission.refusal.reason == NODE_AFFINITY:
@@ -209,12 +210,12 @@ class PodLoop:
             admission = self._admission(cached, pod, node)
         now = self._clock.now()
         if admission.refusal:
-            return Turn(rejected_status(pod, admission.refusal, timestamp(now)), None)
+            return NextStatus(rejected_status(pod, admission.refusal, timestamp(now)), None)
         if admission.is_waiting:
             for victim in admission.victims:
                 fields = {"pod": victim.full_name, "requestingPod": cached.info.full_name}
                 log.log(V2, "Preempting pod to free up resources", fields)
-                self.kill(victim.uid, making_room(victim, now))
+                self.kill(victim.uid, kill_for_preemption(victim, now))
             self._queue.add_after(uid_of(pod), _PREEMPTION_SECONDS)
             return None
         cached.is_active = True
@@ -223,8 +224,8 @@ class PodLoop:
     def _admission(self, cached: CachedPod, pod: Object, node: Object) -> Admission:
         """Decide whether the node admits a pod; this changes nothing."""
         if self._config.pods.mode == "refuse":
-            return Admission(refusal=REFUSED)
-        premises = Premises(
+            return Admission(refusal=ALL_REFUSED)
+        context = AdmissionContext(
             node=node,
             others=self.store.requests(but=cached),
             pressure=self._observer.pressure,
@@ -232,9 +233,9 @@ class PodLoop:
             allowed_sysctls=self._config.pods.allowed_sysctls,
         )
         info = cached.info
-        if why := refusal(pod, info.request, premises):
+        if why := refusal(pod, info.request, context):
             return Admission(refusal=why)
-        missing = {short.name: short.missing for short in shortages(info.request, premises)} if info.is_critical else {}
+        missing = {short.name: short.missing for short in shortages(info.request, context)} if info.is_critical else {}
         if missing:
             return make_room(info, missing, running=self.store.running(), terminating=self.store.terminating())
         return ADMITTED
@@ -247,32 +248,32 @@ class PodLoop:
             log.error("Failed to synchronously fetch node info", {"err": error})
         return self._own.node or node
 
-    def _next_status(self, cached: CachedPod, pod: Object, node: Object) -> Turn:
+    def _next_status(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus:
         """Return the next status, and allocate the pod's addresses on the way."""
         now = self._clock.now()
-        setting = Setting(
+        context = PodContext(
             now=now,
             host_ips=host_addresses(node),
             pod_ips=self._allocate_ips(pod, node, now),
             job_seconds=self._config.pods.job_run_seconds,
-            order=cached.kill_request,
+            kill_request=cached.kill_request,
         )
-        first = turn(pod, setting)
-        if is_begun(pod) or first.next_at is None or self._queue.depth < _WORKERS:
+        first = next_status(pod, context)
+        if is_admitted(pod) or first.next_at is None or self._queue.depth < _WORKERS:
             return first
         # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
         pod = {**pod, "status": first.status}
-        return turn(pod, replace(setting, pod_ips=self._allocate_ips(pod, node, now)))
+        return next_status(pod, replace(context, pod_ips=self._allocate_ips(pod, node, now)))
 
     def _allocate_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
         """Give an admitted pod its addresses, which it keeps; () means that it has none.
 
         None means that the pod waits for addresses: it is queued again, and an event reports an exhausted range.
         """
-        if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
+        if on_host_network(pod) or not is_admitted(pod) or is_terminal(pod):
             return ()
         ranges = pod_ranges(node)
-        waited = now - moment(pod["status"]["startTime"])
+        waited = now - parse_time(pod["status"]["startTime"])
         if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
             self._queue.add_after(uid_of(pod), _NO_NODE_SECONDS)
             return None

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from agent.core.model import Object
+from agent.core.pods.accessors import is_terminal
 from agent.core.pods.addresses import AddressBook
-from agent.core.pods.ending import Order
 from agent.core.pods.info import PodCounts, PodInfo, pod_info
-from agent.core.pods.parts import is_terminal
-from agent.core.pods.resources import Claim
+from agent.core.pods.resources import PodRequest
+from agent.core.pods.termination import KillRequest
 from agent.loops.ownnode import is_newer
 
 Decoder = Callable[[bytes], Object]
@@ -36,7 +36,7 @@ class CachedPod:
         self.is_active = info.is_admitted  # from its admission, which the API learns later, until it has ended
         self.is_deleted = False  # the API server has taken our last DELETE
         self.is_removal_reported = False  # the pod was gone before its containers had ended, and events say so
-        self.kill_request: Order | None = None
+        self.kill_request: KillRequest | None = None
         self._decoder = decoder
 
     @property
@@ -99,7 +99,7 @@ class PodStore:
         hashes = (cached.info.mirror_hash for cached in self._pods.values())
         return frozenset(value for value in hashes if value is not None)
 
-    def requests(self, but: CachedPod) -> tuple[Claim, ...]:
+    def requests(self, but: CachedPod) -> tuple[PodRequest, ...]:
         """Return what all other active pods request."""
         return tuple(other.info.request for other in self._pods.values() if other.is_active and other is not but)
 

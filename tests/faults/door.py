@@ -15,6 +15,7 @@ from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
 from agent.core.config import Config
+from agent.core.container_log import LogOptions, LogUnavailable, container_log
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
 from agent.core.csr import Refused, issued, overdue, serving_template
@@ -23,24 +24,24 @@ from agent.core.lease import owned, renewed
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch, with_own_metadata
 from agent.core.patch import is_changed, node_patch
+from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import Premises, rejected_status, shortages
+from agent.core.pods.admission import AdmissionContext, rejected_status, shortages
 from agent.core.pods.admission import refusal as pod_refusal
-from agent.core.pods.ending import Order
 from agent.core.pods.events import pod_events, reference, removal_events
 from agent.core.pods.info import pod_info
-from agent.core.pods.life import turn
-from agent.core.pods.parts import container_statuses, is_mirror, moment
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import is_preemptable, making_room, unmet, victims
-from agent.core.pods.resources import claim
-from agent.core.pods.shutdown import groups, parting
+from agent.core.pods.preemption import is_preemptable, kill_for_preemption, still_missing, victims
+from agent.core.pods.resources import request_of
+from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.pods.stats import pod_stats
-from agent.core.pods.status import Setting
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
 from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
 from agent.core.status import desired_status
-from agent.core.story import LogOptions, NoLog, container_log
+from agent.core.times import parse_time
 from agent.loops.membership import Membership
 from agent.loops.ownnode import OwnNode
 from agent.loops.podstore import PodStore
@@ -230,23 +231,28 @@ class Door:
         assert cached.info.is_mirror == is_mirror(pod)
         self._decide(pod, json.decode(self._own_node))
         for status in container_statuses(pod.get("status", {})):
-            with suppress(NoLog):
+            with suppress(LogUnavailable):
                 container_log(pod, status["name"], LogOptions(timestamps=True, since=START))
         self._store.remove(pod["metadata"]["uid"])
 
     def _decide(self, pod: Object, node: Object) -> None:
-        wanted = claim(pod)
-        premises = Premises(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
-        calm = Premises(node=node, others=())
-        whys = [why for each in (premises, calm) if (why := pod_refusal(pod, wanted, each))]
-        lacking = {short.name: short.missing for short in shortages(wanted, premises)}
+        wanted = request_of(pod)
+        context = AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
+        calm = AdmissionContext(node=node, others=())
+        whys = [why for each in (context, calm) if (why := pod_refusal(pod, wanted, each))]
+        lacking = {short.name: short.missing for short in shortages(wanted, context)}
         info, other = pod_info(pod), pod_info(json.decode(json.encode(objects.POD)))
         is_preemptable(info, by=other)
-        victims([info, other], unmet(lacking, [other]))
-        groups([info], [GracePeriod(0, 5), GracePeriod(10, 5)])
+        victims([info, other], still_missing(lacking, [other]))
+        priority_groups([info], [GracePeriod(0, 5), GracePeriod(10, 5)])
         statuses = [rejected_status(pod, why, "now") for why in whys]
         # One of the ways to end, at one of two times, and the life of a pod that need not end: each object its own.
-        orders = (None, making_room(info, START), parting(info, 5, START), Order("Evicted", "m", 1.0, START))
+        orders = (
+            None,
+            kill_for_preemption(info, START),
+            kill_for_shutdown(info, 5, START),
+            KillRequest("Evicted", "m", 1.0, START),
+        )
         now = START + timedelta(days=3650) * (next(self._turns) % 2)
         statuses.append(self._turned(pod, node, now, orders[next(self._turns) // 2 % len(orders)]))
         statuses.append(self._turned(_without_deletion(pod), node, now, None))
@@ -259,19 +265,19 @@ class Door:
         removal_events(pod)
         _sent(list(pod_stats([info], START)))
 
-    def _turned(self, pod: Object, node: Object, now: Any, order: Order | None) -> Object:
+    def _turned(self, pod: Object, node: Object, now: Any, order: KillRequest | None) -> Object:
         book = AddressBook()
         try:
             ips: tuple[str, ...] | None = book.addresses("u", pod_ranges(node))
         except Exhausted:
             ips = None
         if began := pod.get("status", {}).get("startTime"):
-            (now - moment(began)).total_seconds()
-        setting = Setting(now=now, host_ips=host_addresses(node), pod_ips=ips, job_seconds=1.0, order=order)
-        status, next_at = turn(pod, setting)
+            (now - parse_time(began)).total_seconds()
+        context = PodContext(now=now, host_ips=host_addresses(node), pod_ips=ips, job_seconds=1.0, kill_request=order)
+        status, next_at = next_status(pod, context)
         if next_at is not None:
             (next_at - now).total_seconds()
-        again, _ = turn({**pod, "status": status}, setting)
+        again, _ = next_status({**pod, "status": status}, context)
         return again
 
 

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from agent.core.model import Object
-from agent.core.pods.parts import (
+from agent.core.pods.accessors import (
     RUNNING,
     container_statuses,
-    is_begun,
+    is_admitted,
     is_critical,
-    is_doomed,
     is_mirror,
+    is_terminating,
     priority,
-    wanted_grace_seconds,
+    termination_grace_seconds,
 )
-from agent.core.pods.resources import Claim, claim, quality
+from agent.core.pods.resources import PodRequest, qos_class, request_of
 from agent.core.pods.static import mirror_hash
 
 
@@ -28,7 +28,7 @@ class PodInfo(NamedTuple):
     phase: str
     priority: int
     qos_class: str
-    request: Claim
+    request: PodRequest
     grace_seconds: int  # terminationGracePeriodSeconds
     is_critical: bool
     is_admitted: bool
@@ -59,12 +59,12 @@ def pod_info(pod: Object) -> PodInfo:
         uid=metadata["uid"],
         phase=status.get("phase") or "",
         priority=priority(pod),
-        qos_class=quality(pod),
-        request=claim(pod),
-        grace_seconds=wanted_grace_seconds(pod),
+        qos_class=qos_class(pod),
+        request=request_of(pod),
+        grace_seconds=termination_grace_seconds(pod),
         is_critical=is_critical(pod),
-        is_admitted=is_begun(pod),
-        is_terminating=is_doomed(pod),
+        is_admitted=is_admitted(pod),
+        is_terminating=is_terminating(pod),
         mirror_hash=mirror_hash(pod) if is_mirror(pod) else None,
         started_at=status.get("startTime"),
         running=tuple(_running(status)),

@@ -1,4 +1,4 @@
-"""What pods use in stats/v1alpha1: zeros, as a kubelet tells of containers that its runtime has no figures of."""
+"""Pods in stats/v1alpha1: zeros, as a kubelet reports containers for which its runtime has no figures."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ _NO_MEMORY = {"usageBytes": 0, "workingSetBytes": 0, "rssBytes": 0}
 
 
 def pod_stats(pods: Iterable[PodInfo], at: datetime) -> Iterator[Object]:
-    """Each pod that has a container running, and these containers."""
+    """Yield the stats of each pod that has a running container."""
     time = {"time": timestamp(at)}
     nothing = {"cpu": time | _NO_CPU, "memory": time | _NO_MEMORY}
     for pod in pods:

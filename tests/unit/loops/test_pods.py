@@ -8,14 +8,14 @@ import pytest
 
 from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
-from agent.core.pods.ending import Order
+from agent.core.pods.termination import KillRequest
 from agent.core.schedule import Pace
 from agent.core.shutdown import GracePeriod
 from agent.loops.events import EventLoop
 from agent.loops.eviction import EvictionLoop
 from agent.loops.observe import Observer
 from agent.loops.pods import PodLoop
-from agent.loops.podshutdown import end_in_groups
+from agent.loops.podshutdown import kill_pods_by_priority
 from agent.ports import Conflict, NotFound, Unavailable
 from tests.fakes import FakeHost, Recorded, merged, running, settle
 
@@ -485,10 +485,10 @@ async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop
     async with running(loop):
         await clock.advance(1)
         pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        loop.kill("uid-evicted", Order("Evicted", "short of memory", 30.0, clock.now()))
+        loop.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
         pods.drop("gone")
         await clock.advance(2)
-        ending = asyncio.create_task(end_in_groups(loop, periods=(GracePeriod(0, 20),), clock=clock))
+        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=(GracePeriod(0, 20),), clock=clock))
         await clock.advance(5)
         assert not ending.done()
         await clock.advance(2)
@@ -505,7 +505,7 @@ async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priorit
         pods.add(name, spec=spec, metadata=metadata)
     periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
     async with running(loop):
-        ending = asyncio.create_task(end_in_groups(loop, periods=periods, clock=clock))
+        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=periods, clock=clock))
         await clock.advance(19)
         assert pods.phase("common") == "Running"
         await clock.advance(2)

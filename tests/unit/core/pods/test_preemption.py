@@ -1,7 +1,7 @@
 import pytest
 
 from agent.core.pods.info import pod_info
-from agent.core.pods.preemption import is_preemptable, unmet, victims
+from agent.core.pods.preemption import is_preemptable, still_missing, victims
 
 CRITICAL = 2_000_000_000
 
@@ -50,5 +50,5 @@ def test_the_least_guaranteed_go_first():
 
 
 def test_what_all_of_them_would_not_free_is_told():
-    assert unmet({"cpu": 1500, "pods": 1}, [pod("a", cpu="1")]) == {"cpu": 500}
-    assert unmet({"cpu": 1000}, [pod("a", cpu="1")]) == {}
+    assert still_missing({"cpu": 1500, "pods": 1}, [pod("a", cpu="1")]) == {"cpu": 500}
+    assert still_missing({"cpu": 1000}, [pod("a", cpu="1")]) == {}
