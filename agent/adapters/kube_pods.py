@@ -66,33 +66,27 @@ class PodSelection(KubeSelection):
     def _read(self, kind: str, content: bytes) -> Change | None:
         """Return the change of a pod. A pod that is skipped becomes a BOOKMARK, so that the watch goes on after it."""
         if kind == "DELETED":
-            return self._deleted(content)
+            return self._without_body(kind, content)
         try:
             pod = self._decoded(content)
             self._make_room(pod["metadata"]["uid"], content)
         except Unavailable as error:
-            return self._skipped(content, error)
+            return self._without_body("BOOKMARK", content, skipped=error)
         self._reported.discard(pod["metadata"]["uid"])
         return Change(kind, pod)
 
-    def _deleted(self, content: bytes) -> Change | None:
-        """Read only the metadata, which a skipped pod has, too."""
+    def _without_body(self, kind: str, content: bytes, *, skipped: Unavailable | None = None) -> Change | None:
+        """Read only the metadata of a deleted or a skipped pod; None where not even these make sense."""
         try:
-            deleted = metadata(content)
+            fields = metadata(content)
         except Unavailable as error:
             self._report("", "", error)
             return None
-        self._weight -= self._weights.pop(deleted["uid"], 0)
-        return Change("DELETED", {"metadata": deleted})
-
-    def _skipped(self, content: bytes, reason: Unavailable) -> Change | None:
-        try:
-            skipped = metadata(content)
-        except Unavailable as error:
-            self._report("", "", error)
-            return None
-        self._report(skipped["uid"], skipped["name"], reason)
-        return Change("BOOKMARK", {"metadata": skipped})
+        if skipped:
+            self._report(fields["uid"], fields["name"], skipped)
+        else:
+            self._weight -= self._weights.pop(fields["uid"], 0)
+        return Change(kind, {"metadata": fields})
 
     def _make_room(self, uid: str, content: bytes) -> None:
         """Count the pod's weight; raise Unavailable where all pods together would be too heavy."""

@@ -7,7 +7,7 @@ from agent.core.pods.admission import Admission, no_room
 from agent.core.pods.info import PodInfo
 from agent.core.pods.termination import KillRequest
 
-Missing = Mapping[str, int]  # of each resource, in the units that the scheduler counts in
+Missing = Mapping[str, int]  # by resource, in the scheduler's units
 _Requesting = tuple[PodInfo, Mapping[str, int]]  # a pod, and what it requests
 
 _REASON, _MESSAGE = "Preempting", "Preempted in order to admit critical pod"
