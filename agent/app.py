@@ -201,7 +201,7 @@ class _Daemon:
         """What the endpoints show."""
         figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
-        own = OwnMetrics(self._config, metrics=self._process.metrics, pods=node.pod_infos, feature_gates=gates)
+        own = OwnMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,

@@ -13,15 +13,15 @@ from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
-from agent.core.pods.stats import PodInfo
+from agent.core.pods.info import PodCounts, PodInfo
 from agent.core.portrait import Portrait
 from agent.core.schedule import Pace
 from agent.loops.eviction import EvictionLoop
 from agent.loops.farewell import Farewell
 from agent.loops.notify import Vitals
 from agent.loops.pods import PodLoop
-from agent.loops.podshelf import PodShelf
-from agent.loops.podshutdown import end_in_groups
+from agent.loops.podshutdown import kill_pods_by_priority
+from agent.loops.podstore import PodStore
 from agent.loops.portrait import portrait
 from agent.loops.shutdown import Departure
 from agent.loops.staticpods import StaticPodLoop
@@ -154,15 +154,20 @@ class Node:
 
     def pods(self) -> Iterator[bytes]:
         """The pods that are bound to the node, unless they are ignored, each as JSON."""
-        return self.pod_loop.shelf.encoded() if self.pod_loop else iter(())
+        return self.pod_loop.store.encoded() if self.pod_loop else iter(())
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """One of them."""
-        return self.pod_loop.shelf.find(namespace, name) if self.pod_loop else None
+        cached = self.pod_loop.store.by_name(namespace, name) if self.pod_loop else None
+        return cached.decode() if cached else None
 
     def pod_infos(self) -> Sequence[PodInfo]:
         """What metrics and figures need of them."""
-        return self.pod_loop.shelf.infos() if self.pod_loop else ()
+        return self.pod_loop.store.infos() if self.pod_loop else ()
+
+    def pod_counts(self) -> PodCounts:
+        """How many of them run, and their containers by state."""
+        return self.pod_loop.store.counts if self.pod_loop else PodCounts()
 
     def vitals(self) -> Vitals:
         """How the node is doing, for the service manager."""
@@ -181,7 +186,7 @@ class Node:
     async def _end_pods(self) -> None:
         if self.pod_loop:
             periods = self._config.shutdown.grace_periods
-            await end_in_groups(self.pod_loop, periods=periods, clock=self._engine.dependencies.clock)
+            await kill_pods_by_priority(self.pod_loop, periods=periods, clock=self._engine.dependencies.clock)
 
     def _recorder(self, events: EventApi) -> EventRecorder:
         return EventRecorder(
@@ -196,12 +201,12 @@ class Node:
     def _pod_tasks(self, clients: PodClients) -> Sequence[Runnable]:
         """What pods need: a loop that keeps their statuses true, evictions and static pods."""
         clock, unexpected = self._engine.dependencies.clock, self._engine.dependencies.unexpected
-        shelf, static = PodShelf(), None
+        store, static = PodStore(), None
         if clients.manifests:
             static = StaticPodLoop(
                 source=clients.manifests,
                 pods=clients.pods,
-                shelf=shelf,
+                store=store,
                 state=self.state,
                 clock=clock,
                 check_seconds=self._config.pods.manifest_check_seconds,
@@ -211,7 +216,7 @@ class Node:
             config=self._config,
             pods=clients.pods,
             nodes=self._clients.nodes,
-            shelf=shelf,
+            store=store,
             static=static,
             state=self.state,
             events=self._recorder(clients.events),
@@ -222,8 +227,8 @@ class Node:
         eviction = EvictionLoop(
             eviction=self._config.eviction,
             pressure=self.state.pressure,
-            pods=self.pod_loop.shelf.lively,
-            end=self.pod_loop.end,
+            pods=self.pod_loop.store.running,
+            kill=self.pod_loop.kill,
             events=self.events,
             clock=clock,
         )

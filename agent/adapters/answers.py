@@ -4,6 +4,7 @@ Whatever a server sends becomes a value of bounded size and depth here, or Unava
 """
 
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ MOST_BYTES = 3 * 2**20  # as much as an API server takes; etcd takes 1.5 MiB, in
 MOST_PAGE_BYTES = 8 * 2**20
 _MOST_PARTS = 200_000  # a value in a dict or list takes up to 100 times as much memory as its two bytes in JSON
 _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call themselves at each level
+_CONTAINERS = (dict, list)
 _MOST_WORDS = 1000
 _MOST_PATIENCE_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
@@ -65,10 +67,13 @@ def decoded(status: int, content: Content) -> Object:
     for beyond, end in _BEYOND_THE_CALENDAR:
         if beyond in content:
             content = content.replace(beyond, end)
-    if sum(content.count(mark) for mark in (b",", b"{", b"[")) <= _MOST_PARTS:
+    containers = content.count(b"{") + content.count(b"[")
+    if containers + content.count(b",") <= _MOST_PARTS:
         with suppress(*_FAULTS):
             answer = msgspec.json.decode(content)
-    if not isinstance(answer, dict) or _is_too_deep(answer):
+    # Only containers that hold something can hold others: most objects have so few that there is no need to walk.
+    can_be_too_deep = containers - content.count(b"{}") - content.count(b"[]") > _MOST_DEPTH
+    if not isinstance(answer, dict) or (can_be_too_deep and _is_too_deep(answer)):
         raise Unavailable(f"the answer is no Kubernetes object (HTTP {status})")
     return answer
 
@@ -107,10 +112,11 @@ def printable(text: str) -> str:
 
 
 def _is_too_deep(answer: Object) -> bool:
-    level: list[object] = [answer]
+    """Return whether containers that are not empty stand in more than _MOST_DEPTH others."""
+    level: list[Any] = [answer]
     for _ in range(_MOST_DEPTH):
-        parts = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [one for part in parts for one in part if isinstance(one, dict | list)]  # type: ignore[attr-defined]
+        children = (part.values() if type(part) is dict else part for part in level)
+        level = [child for part in children for child in part if child and type(child) in _CONTAINERS]
         if not level:
             return False
     return True

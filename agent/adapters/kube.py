@@ -19,14 +19,20 @@ _MOST_LIST_BYTES = 2**29
 _LONGEST_TOKEN = _LONGEST_VERSION = 8192
 
 
-def known(answer: Object, path: str, shape: type[Stored]) -> Object:
-    """An answer about the object of this path, or Unavailable where it makes no sense."""
-    fault = misfit(answer, shape)
-    if fault is None and answer["metadata"]["name"] != path.rpartition("/")[2]:
-        fault = f"it is about {answer['metadata']['name']}"
+def checked(obj: Object, shape: type[Stored], *, name: str, source: str) -> Object:
+    """Return the object if it has this shape and this name, where one is given; raise Unavailable otherwise."""
+    fault = misfit(obj, shape)
+    if fault is None and name not in {"", obj["metadata"]["name"]}:
+        fault = f"it is about {obj['metadata']['name']}"
     if fault is not None:
-        raise Unavailable(f"the answer about {path} makes no sense: {fault}")
-    return answer
+        raise Unavailable(f"{source} makes no sense: {fault}")
+    return obj
+
+
+def without_managed_fields(obj: Object) -> Object:
+    """Drop managedFields: half of an object, and nobody here reads them."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
 
 
 class _Objects:
@@ -40,26 +46,26 @@ class _Objects:
 
     async def get(self, name: str) -> Object:
         """Read the object."""
-        return self._known(name, await self._lane.call("GET", f"{self.path}/{name}"))
+        return self._checked(name, await self._lane.call("GET", f"{self.path}/{name}"))
 
     async def create(self, obj: Object) -> Object:
         """Create the object."""
-        return self._known(obj["metadata"]["name"], await self._lane.call("POST", self.path, obj))
+        return self._checked(obj["metadata"]["name"], await self._lane.call("POST", self.path, obj))
 
     async def replace(self, obj: Object) -> Object:
         """Write the object if it is still the version it was read as."""
         name = obj["metadata"]["name"]
-        return self._known(name, await self._lane.call("PUT", f"{self.path}/{name}", obj))
+        return self._checked(name, await self._lane.call("PUT", f"{self.path}/{name}", obj))
 
     async def delete(self, name: str) -> None:
         """Delete the object."""
         await self._lane.call("DELETE", f"{self.path}/{name}")
 
     async def _patched(self, name: str, path: str, patch: Object) -> Object:
-        return self._known(name, await self._lane.call("PATCH", path, patch, STRATEGIC_MERGE))
+        return self._checked(name, await self._lane.call("PATCH", path, patch, STRATEGIC_MERGE))
 
-    def _known(self, name: str, answer: Object) -> Object:
-        return known(answer, f"{self.path}/{name}", self.shape)
+    def _checked(self, name: str, answer: Object) -> Object:
+        return checked(answer, self.shape, name=name, source=f"the answer about {self.path}/{name}")
 
 
 class KubeNodes(_Objects):
@@ -91,7 +97,7 @@ class KubeEvents(_Objects):
 
     async def create(self, event: Object) -> Object:
         """Send an event."""
-        return self._known(event["metadata"]["name"], await self._lane.call("POST", self._place(event), event))
+        return self._checked(event["metadata"]["name"], await self._lane.call("POST", self._place(event), event))
 
     async def patch(self, event: Object, patch: Object) -> Object:
         """Count an event that was sent before once more."""
@@ -164,7 +170,7 @@ class KubeSelection:
             items, total_bytes = page.items or [], total_bytes + size
             if self._name and len(items) > 1:
                 raise Unavailable(f"the list of {self._path} makes no sense: there are {len(items)} of one name")
-            changes = [self._admitted("ADDED", bytes(raw)) for raw in items]
+            changes = [self._read("ADDED", bytes(raw)) for raw in items]
             found += [change.object for change in changes if change and change.kind == "ADDED"]
             if not page.metadata.token:
                 return Listed(found, _version(page.metadata.version, self._path))
@@ -196,21 +202,16 @@ class KubeSelection:
             raise refusal(code if isinstance(code, int) else 500, error, None)
         if event.type == "BOOKMARK":
             return Change("BOOKMARK", {"metadata": {"resourceVersion": _bookmarked(bytes(event.object))}})
-        return self._admitted(event.type, bytes(event.object))
+        return self._read(event.type, bytes(event.object))
 
-    def _admitted(self, kind: str, content: bytes) -> Change | None:
-        """What an object means that is listed or watched; nothing for one that is better left out."""
-        return Change(kind, self._fitting(content, self._shape))
+    def _read(self, kind: str, content: bytes) -> Change | None:
+        """Return the change that an object in a list or a watch means; None means that the object is skipped."""
+        return Change(kind, self._decoded(content))
 
-    def _fitting(self, content: bytes, shape: type[Stored]) -> Object:
-        obj = decoded(200, content)
-        fault = misfit(obj, shape)
-        if fault is None and self._name not in {"", obj["metadata"]["name"]}:
-            fault = f"it is about {obj['metadata']['name']}"
-        if fault is not None:
-            raise Unavailable(f"an object of {self._path} makes no sense: {fault}")
-        obj["metadata"].pop("managedFields", None)  # half of the object, and nobody here reads it
-        return obj
+    def _decoded(self, content: bytes) -> Object:
+        """Decode and check an object; raise Unavailable where it does not have the shape or the name."""
+        source = f"an object of {self._path}"
+        return without_managed_fields(checked(decoded(200, content), self._shape, name=self._name, source=source))
 
 
 def _page_query(limit: int | None, token: str) -> list[tuple[str, str]]:

@@ -1,8 +1,8 @@
-"""The pods of a node behind our ports."""
+"""Pods in the Kubernetes API: PodApi and WatchApi for the pods of one node."""
 
 import logging
 
-from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, known
+from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, checked, without_managed_fields
 from agent.adapters.lane import Lane
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import metadata
@@ -11,31 +11,32 @@ from agent.ports import Change, Listed, Unavailable
 
 log = logging.getLogger(__name__)
 
-_PAGE = 100  # of all pods of a node only so many are in memory with everything that they have
-# What the pods of a node may take, about in bytes: a hundred of a megabyte each, or some ten thousand usual ones.
+_PAGE = 100  # pods that are in memory as whole objects at a time
+# A bound for the memory of all pods of a node, about in bytes: 100 pods of 1 MB, or some 10,000 of usual size.
 _MOST_WEIGHT = 128 * 2**20
-_LEAST_WEIGHT, _PART_WEIGHT = 4096, 64
-_MOST_TOLD = 1000
+_POD_WEIGHT, _FIELD_WEIGHT = 4096, 64
+_MOST_REPORTED = 1000
 
 
 class KubePods:
-    """Pods, as PodApi wants them."""
+    """PodApi on a connection to the API server."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
 
     async def create(self, pod: Object) -> Object:
         """Create a mirror pod."""
-        path = _path(pod["metadata"]["namespace"], pod["metadata"]["name"])
-        return known(await self._lane.call("POST", path.rpartition("/")[0], pod), path, PodShape)
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        answer = await self._lane.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+        return _checked(answer, namespace, name)
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
         """Apply a strategic-merge patch through the status subresource."""
-        path = _path(namespace, name)
-        return known(await self._lane.call("PATCH", f"{path}/status", patch, STRATEGIC_MERGE), path, PodShape)
+        answer = await self._lane.call("PATCH", f"{_path(namespace, name)}/status", patch, STRATEGIC_MERGE)
+        return _checked(answer, namespace, name)
 
     async def delete(self, namespace: str, name: str, uid: str) -> None:
-        """Remove a pod that has ended, at once, if it still is this one."""
+        """Delete a terminated pod without a grace period, unless another pod has its name by now."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -46,60 +47,71 @@ class KubePods:
 
 
 class PodSelection(KubeSelection):
-    """Pods, listed and watched, as WatchApi wants them; one that makes no sense is told of once and left out."""
+    """Lists and watches pods; a pod that does not have the shape of one is logged once and skipped."""
 
     def __init__(self, lane: Lane, node_name: str) -> None:
         super().__init__(lane, "/api/v1/pods", field_selector=f"spec.nodeName={node_name}", shape=PodShape, page=_PAGE)
-        self._odd: set[str] = set()  # the UIDs of those that were told of
-        self._weights: dict[str, int] = {}  # of those that were let in, by their UIDs
+        self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
+        self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
         self._weight = 0  # of all of them
 
     async def list(self) -> Listed:
-        """All that make sense now."""
+        """List all pods that are not skipped."""
         self._weights.clear()
         self._weight = 0
-        if len(self._odd) >= _MOST_TOLD:
-            self._odd.clear()
+        if len(self._reported) >= _MOST_REPORTED:
+            self._reported.clear()
         return await super().list()
 
-    def _admitted(self, kind: str, content: bytes) -> Change | None:
-        """What happened to a pod; of one that makes no sense only that time went on."""
-        try:
-            known = metadata(content)
-        except Unavailable as error:
-            self._leave_out("", "", error)
-            return None
-        uid = known["uid"]
+    def _read(self, kind: str, content: bytes) -> Change | None:
+        """Return the change of a pod. A pod that is skipped becomes a BOOKMARK, so that the watch goes on after it."""
         if kind == "DELETED":
-            self._weight -= self._weights.pop(uid, 0)
-            return Change(kind, {"metadata": known})
+            return self._without_body(kind, content)
         try:
-            pod = self._fitting(content, PodShape)
-            self._make_room(uid, content)
+            pod = self._decoded(content)
+            self._make_room(pod["metadata"]["uid"], content)
         except Unavailable as error:
-            self._leave_out(uid, known["name"], error)
-            return Change("BOOKMARK", {"metadata": known})
-        self._odd.discard(uid)
+            return self._without_body("BOOKMARK", content, skipped=error)
+        self._reported.discard(pod["metadata"]["uid"])
         return Change(kind, pod)
 
+    def _without_body(self, kind: str, content: bytes, *, skipped: Unavailable | None = None) -> Change | None:
+        """Read only the metadata of a deleted or a skipped pod; None where not even these make sense."""
+        try:
+            fields = metadata(content)
+        except Unavailable as error:
+            self._report("", "", error)
+            return None
+        if skipped:
+            self._report(fields["uid"], fields["name"], skipped)
+        else:
+            self._weight -= self._weights.pop(fields["uid"], 0)
+        return Change(kind, {"metadata": fields})
+
     def _make_room(self, uid: str, content: bytes) -> None:
-        """There is none for a flood of pods, nor for more than some that are huge."""
-        weight = _LEAST_WEIGHT + len(content) + _PART_WEIGHT * (content.count(b":") + content.count(b","))
+        """Count the pod's weight; raise Unavailable where all pods together would be too heavy."""
+        weight = _POD_WEIGHT + len(content) + _FIELD_WEIGHT * (content.count(b":") + content.count(b","))
         total = self._weight - self._weights.get(uid, 0) + weight
         if total > _MOST_WEIGHT:
             raise Unavailable("there is no room for it beside the other pods of this node")
         self._weights[uid], self._weight = weight, total
 
-    def _leave_out(self, uid: str, name: str, error: Unavailable) -> None:
-        if uid in self._odd or len(self._odd) >= _MOST_TOLD:
+    def _report(self, uid: str, name: str, error: Unavailable) -> None:
+        if uid in self._reported or len(self._reported) >= _MOST_REPORTED:
             return
-        self._odd.add(uid)
+        self._reported.add(uid)
         log.error("Pod makes no sense and is left alone", {"err": error, "pod": name})
 
 
 def pods_of(lane: Lane, node_name: str) -> PodSelection:
-    """The pods that are bound to a node: all that a node may see."""
+    """Return the selection of the pods that are bound to a node, all that the node may read."""
     return PodSelection(lane, node_name)
+
+
+def _checked(answer: Object, namespace: str, name: str) -> Object:
+    """Return the answer about a pod, or raise Unavailable where it does not make sense."""
+    source = f"the answer about {_path(namespace, name)}"
+    return without_managed_fields(checked(answer, PodShape, name=name, source=source))
 
 
 def _path(namespace: str, name: str) -> str:

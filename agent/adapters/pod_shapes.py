@@ -1,6 +1,6 @@
-"""What a pod must look like to be let in.
+"""The shape that a pod must have to be let in.
 
-Everything here is what an API server guarantees: a pod that does not fit is left alone for ever.
+An API server guarantees all of it: a pod without this shape is skipped.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ Seconds = Annotated[int, Meta(ge=-(2**31), le=2**31)]
 
 
 class ResourcesShape(Struct):
-    """What a container or a pod asks for."""
+    """Requests and limits of a container or a pod."""
 
     limits: dict[str, Amount] | None = None
     requests: dict[str, Amount] | None = None
@@ -28,13 +28,13 @@ class PortShape(Struct, rename="camel"):
 
 
 class ProbeShape(Struct, rename="camel"):
-    """A probe, of which only the patience counts."""
+    """A probe, of which only the initial delay counts."""
 
     initial_delay_seconds: Seconds = 0
 
 
 class MountShape(Struct, rename="camel"):
-    """A volume in a container."""
+    """A volume mount of a container."""
 
     name: str
     mount_path: str
@@ -56,7 +56,7 @@ class ContainerShape(Struct, rename="camel"):
 
 
 class Requirement(Struct):
-    """A condition on a label or a field."""
+    """A requirement for a label or a field."""
 
     key: str
     operator: str
@@ -64,32 +64,32 @@ class Requirement(Struct):
 
 
 class SelectorTerm(Struct, rename="camel"):
-    """Conditions that must all hold."""
+    """Requirements that must all match."""
 
     match_expressions: list[Requirement] | None = None
     match_fields: list[Requirement] | None = None
 
 
 class NodeSelector(Struct, rename="camel"):
-    """Terms of which one must hold."""
+    """Terms of which one must match."""
 
     node_selector_terms: list[SelectorTerm] | None = None
 
 
 class NodeAffinity(Struct):
-    """Which nodes a pod may be on."""
+    """The node affinity of a pod."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
 class Affinity(Struct, rename="camel"):
-    """What a pod wants near it."""
+    """The affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
 
 
 class Toleration(Struct):
-    """A taint that a pod bears."""
+    """A toleration of a pod."""
 
     key: str = ""
     operator: str = ""
@@ -98,25 +98,25 @@ class Toleration(Struct):
 
 
 class Named(Struct):
-    """Something of which only the name counts."""
+    """An entry of which only the name counts."""
 
     name: str
 
 
 class SecurityContext(Struct):
-    """What a pod wants of the kernel."""
+    """The security context of a pod."""
 
     sysctls: list[Named] | None = None
 
 
 class ReadinessGate(Struct, rename="camel"):
-    """A condition that others set."""
+    """A readiness gate: a condition that other controllers set."""
 
     condition_type: str
 
 
 class PodSpec(Struct, rename="camel"):
-    """What is wanted of a pod."""
+    """The spec of a pod."""
 
     containers: Annotated[list[ContainerShape], Meta(min_length=1)]
     init_containers: list[ContainerShape] | None = None
@@ -135,30 +135,30 @@ class PodSpec(Struct, rename="camel"):
     readiness_gates: list[ReadinessGate] | None = None
 
 
-class Termination(Struct, rename="camel"):
-    """How a container ended."""
+class TerminatedState(Struct, rename="camel"):
+    """The state of a container that has ended."""
 
     exit_code: Int32
     started_at: Moment | None = None
     finished_at: Moment | None = None
 
 
-class Running(Struct, rename="camel"):
-    """Since when a container runs, as far as that was told."""
+class RunningState(Struct, rename="camel"):
+    """The state of a container that runs; the start time may be missing."""
 
     started_at: Moment | None = None
 
 
 class ContainerState(Struct):
-    """What a container does."""
+    """The state of a container."""
 
-    running: Running | UnsetType = UNSET
-    terminated: Termination | UnsetType = UNSET
+    running: RunningState | UnsetType = UNSET
+    terminated: TerminatedState | UnsetType = UNSET
     waiting: dict[str, str] | UnsetType = UNSET
 
 
 class ContainerStatus(Struct, rename="camel"):
-    """How a container is doing."""
+    """The status of a container."""
 
     name: str
     state: ContainerState
@@ -181,7 +181,7 @@ class PodIP(Struct):
 
 
 class PodStatus(Struct, rename="camel", frozen=True):
-    """How a pod is doing."""
+    """The status of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -196,7 +196,7 @@ class PodStatus(Struct, rename="camel", frozen=True):
 
 
 class PodMetadata(Metadata, rename="camel", kw_only=True):
-    """What a pod has beside what every object has."""
+    """The metadata of a pod."""
 
     namespace: Name
     deletion_timestamp: Moment | UnsetType = UNSET

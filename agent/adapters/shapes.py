@@ -4,14 +4,13 @@ The loops index into objects freely because nothing passes this door that they c
 may be anything.
 """
 
-from functools import lru_cache
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType, ValidationError, convert, field, to_builtins
 from msgspec.json import decode
 
 from agent.core.model import Object
-from agent.core.quantity import Quantity
+from agent.core.quantity import parse_quantity
 from agent.core.times import parse_time
 from agent.ports import Unavailable
 
@@ -157,15 +156,12 @@ def misfit(answer: Object, shape: type[Struct]) -> str | None:
     return None
 
 
-_amount = lru_cache(maxsize=1024)(Quantity.parse)  # most amounts are those of the last answer
-
-
 def _read(kind: type, value: Any) -> Any:
     """Read a text with the very function that will read it later; a ValueError is a misfit."""
     if not isinstance(value, str):
         raise ValueError(f"expected `str`, got `{type(value).__name__}`")  # noqa: TRY004  as msgspec wants it
     if kind is Amount:
-        _amount(value)
+        parse_quantity(value)
     else:
         parse_time(value)
     return kind(value)

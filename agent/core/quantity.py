@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self
 
 _NANO = 10**9
@@ -126,3 +127,9 @@ def _canonical(mantissa: int, exponent: int, base: int, step: int, suffixes: dic
 
 def _rounded_away(nano: int, unit: int) -> int:
     return -(-nano // unit) if nano >= 0 else nano // unit
+
+
+@lru_cache(maxsize=1024)  # most quantities of an object are those of the object before
+def parse_quantity(text: str) -> Quantity:
+    """Read a quantity as Quantity.parse does, from memory where it was read before."""
+    return Quantity.parse(text)

@@ -1,34 +1,36 @@
-"""Keep the pods that are bound to the node as a kubelet would: nothing is run, but the API sees the same."""
+"""Keep the status of the node's pods as a kubelet does, without running any container."""
 
 import asyncio
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 from agent.controllers.state import NodeState
 from agent.core.config import Config
 from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
+    ADMITTED,
+    ALL_REFUSED,
     NODE_AFFINITY,
-    REFUSED,
-    Premises,
-    Refusal,
-    no_room,
+    Admission,
+    AdmissionContext,
     refusal,
     rejected_status,
     shortages,
 )
-from agent.core.pods.ending import Order
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
-from agent.core.pods.life import Turn, turn
-from agent.core.pods.parts import is_begun, is_critical, is_doomed, is_mirror, is_terminal, moment, on_host_network
+from agent.core.pods.lifecycle import NextStatus, next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import Missing, is_preemptable, making_room, unmet, victims
-from agent.core.pods.status import Setting
+from agent.core.pods.preemption import kill_for_preemption, make_room
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
+from agent.core.times import parse_time
 from agent.klog import V2
-from agent.loops.podshelf import HeldPod, PodShelf, uid_of
+from agent.loops.podstore import CachedPod, PodStore, uid_of
 from agent.loops.staticpods import StaticPodLoop
 from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Attempt, UnexpectedErrors
@@ -37,15 +39,15 @@ from agent.ports import ApiError, Clock, NodeApi, NotFound, PodApi, Recorder
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 8  # requests under way: enough for hundreds of pods in seconds, few enough for any API server
-_AGAIN_SECONDS = 10.0  # as kubelet's status manager: what failed is tried again with the next pass
+_WORKERS = 8  # requests under way: enough for hundreds of pods in seconds, few enough for any API server
+_RETRY_SECONDS = 10.0  # as kubelet's status manager: the next pass retries what has failed
 _NO_NODE_SECONDS = 1.0
-_ROOM_SECONDS = 0.2  # how often is looked whether those who have to go have gone
-_NO_RANGE_SECONDS = 10.0  # a cluster that gives out ranges has done so by then
+_PREEMPTION_SECONDS = 0.2  # between two checks whether the preempted pods have ended
+_NO_RANGE_SECONDS = 10.0  # a cluster that assigns pod CIDRs has done so by then
 
 
 class PodLoop:
-    """Tends the pods of one node; the watch tells it of them."""
+    """Keeps the status of one node's pods up to date; a reflector calls `reset`, `put` and `remove`."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class PodLoop:
         state: NodeState,
         events: Recorder,
         clock: Clock,
-        shelf: PodShelf | None = None,
+        store: PodStore | None = None,
         static: StaticPodLoop | None = None,
         health: LoopHealth,
         unexpected: UnexpectedErrors,
@@ -68,234 +70,252 @@ class PodLoop:
         self._events = events
         self._clock = clock
         self._static = static
-        self.shelf = shelf or PodShelf()
+        self.store = store or PodStore()
         self._queue: WorkQueue[str] = WorkQueue(clock)
-        self._unkept: dict[str, Object] = {}  # pods that the shelf could not take, by UID
-        self._isolation = unexpected.isolation("pods", health, size=lambda: self.shelf.size + len(self._unkept))
+        self._unstored: dict[str, Object] = {}  # pods for which PodStore.upsert raised an error, by UID
+        self._isolation = unexpected.isolation("pods", health, size=lambda: self.store.size + len(self._unstored))
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
-        """All pods at a version; the oldest come first, as a kubelet admits them."""
-        for uid in self.shelf.others(objects):
+        """Replace all pods by those of a list; the oldest come first, as a kubelet admits them."""
+        for uid in self.store.stale(objects):
             self._forget(uid)
-        self._unkept.clear()
+        self._unstored.clear()
         for pod in sorted(objects, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
             self.put(pod)
 
     def put(self, pod: Object) -> None:
-        """A pod as the API has it; an older state than the one known is no news."""
+        """Store a pod as the API has it and queue it; an older state than the stored one is ignored."""
         uid = uid_of(pod)
         try:
-            is_news = self.shelf.keep(pod)
-        except Exception:  # whoever tends it meets the same error, tells it and tries again
-            self._unkept[uid], is_news = pod, True
+            is_new = self.store.upsert(pod)
+        except Exception:  # the worker that syncs the pod gets the same error, reports it and retries
+            self._unstored[uid], is_new = pod, True
         else:
-            self._unkept.pop(uid, None)
-        if is_news:  # one that fails all the time is not tried at once with each of its changes
-            self._queue.add_after(uid, min(self._isolation.pause_seconds(uid), _AGAIN_SECONDS))
+            self._unstored.pop(uid, None)
+        if is_new:  # a pod that fails all the time is not synced at once after each of its changes
+            self._queue.add_after(uid, min(self._isolation.pause_seconds(uid), _RETRY_SECONDS))
 
     def remove(self, pod: Object) -> None:
-        """A pod is gone; whoever removed it may not have waited for us."""
-        self._forget(uid_of(pod))
-        if self._static and is_mirror(pod):
-            self._static.missing.set()
+        """Remove a pod that is gone from the API, whether or not its containers had ended."""
+        self._removed(uid_of(pod), is_mirror=is_mirror(pod))
 
-    def end(self, pod: Object, order: Order) -> None:
-        """Have a pod end, for a reason that is not its own; the first one counts."""
-        if known := self.shelf.get(uid_of(pod)):
-            known.order = known.order or order
-            self._queue.add(uid_of(pod))
+    def kill(self, uid: str, order: KillRequest) -> None:
+        """Have the node end a pod; a second request for the same pod is ignored."""
+        if cached := self.store.get(uid):
+            cached.kill_request = cached.kill_request or order
+            self._queue.add(uid)
 
     async def run(self) -> None:
-        """Tend forever, several pods at a time."""
+        """Sync pods forever, several at a time."""
         async with asyncio.TaskGroup() as group:
-            for number in range(_AT_ONCE):
+            for number in range(_WORKERS):
                 group.create_task(self._work(), name=f"{type(self).__name__}-{number}")
 
     async def _work(self) -> None:
         while True:
             uid = await self._queue.get()
             try:
-                with self._isolation.attempt(uid, pod=self._name(uid), podUID=uid) as attempt:
+                with self._isolation.attempt(uid, pod=self._full_name(uid), podUID=uid) as attempt:
                     await self.sync(uid)
                 self._retry(uid, attempt)
             finally:
                 self._queue.done(uid)
 
-    def _name(self, uid: str) -> str:
-        known, unkept = self.shelf.get(uid), self._unkept.get(uid)
-        return known.name if known else _name(unkept) if unkept else ""
+    def _full_name(self, uid: str) -> str:
+        if cached := self.store.get(uid):
+            return cached.info.full_name
+        metadata = self._unstored[uid]["metadata"] if uid in self._unstored else None
+        return f"{metadata['namespace']}/{metadata['name']}" if metadata else ""
 
     def _retry(self, uid: str, attempt: Attempt) -> None:
-        """Try a pod again that failed for a reason that nobody expected, if it is still there."""
+        """Queue a pod again whose sync raised an unexpected error, if the pod still exists."""
         if attempt.retry_seconds is None:
             return
-        if self.shelf.get(uid) or uid in self._unkept:
+        if self.store.get(uid) or uid in self._unstored:
             self._queue.add_after(uid, attempt.retry_seconds)
         else:
             self._isolation.forget(uid)
 
     async def sync(self, uid: str) -> None:
-        """Bring one pod up to date; a failure is logged and left to a later try."""
-        if pod := self._unkept.get(uid):
-            self.shelf.keep(pod)
-            del self._unkept[uid]
-        known = self.shelf.get(uid)
-        if known is None:
+        """Bring one pod up to date; an error of the API is logged, and the pod is queued again."""
+        if pod := self._unstored.get(uid):
+            self.store.upsert(pod)
+            del self._unstored[uid]
+        cached = self.store.get(uid)
+        if cached is None:
             return
         try:
-            if is_mirror(known.pod):
-                await self._show(uid, known)
+            if cached.info.is_mirror:
+                await self._sync_mirror(uid, cached)
             else:
-                await self._tend(uid, known)
+                await self._sync_pod(uid, cached)
         except NotFound:
-            log.log(V2, "Pod does not exist on the server", {"pod": _name(known.pod), "podUID": uid})
-            self.remove(known.pod)  # the watch will say so, too
+            log.log(V2, "Pod does not exist on the server", {"pod": cached.info.full_name, "podUID": uid})
+            self._removed(uid, is_mirror=cached.info.is_mirror)  # the watch will report it, too
         except ApiError as error:
-            log.error("Failed to update status for pod", {"err": error, "pod": _name(known.pod)})
-            self._queue.add_after(uid, _AGAIN_SECONDS)
+            log.error("Failed to update status for pod", {"err": error, "pod": cached.info.full_name})
+            self._queue.add_after(uid, _RETRY_SECONDS)
 
-    async def _show(self, uid: str, known: HeldPod) -> None:
-        """A mirror pod is tended while it shows a static pod as it is now; otherwise it goes at once."""
-        is_wanted = self._static.wants(known.pod) if self._static else False
+    async def _sync_mirror(self, uid: str, cached: CachedPod) -> None:
+        """Sync a mirror pod while its static pod exists unchanged; otherwise delete it at once."""
+        is_wanted = self._static.wants(cached.info.mirror_hash or "") if self._static else False
         if is_wanted is None:
             self._queue.add_after(uid, _NO_NODE_SECONDS)
-        elif is_wanted and not is_doomed(known.pod):
-            await self._tend(uid, known)
+        elif is_wanted and not cached.info.is_terminating:
+            await self._sync_pod(uid, cached)
             self._queue.add_after(uid, self._config.pods.manifest_check_seconds)  # the file may change
         else:
-            await self._remove(known, known.pod)
+            await self._delete(cached, cached.decode())
 
-    async def _tend(self, uid: str, known: HeldPod) -> None:
-        """Send one status after the other until there is nothing new, then remove what has ended."""
+    async def _sync_pod(self, uid: str, cached: CachedPod) -> None:
+        """Send one status after the other until the API has the latest, then delete a pod that has terminated."""
         sent = None
         while True:
-            node, pod = self._state.node, known.pod
+            node, pod = self._state.node, cached.decode()
             if node is None:
                 self._queue.add_after(uid, _NO_NODE_SECONDS)
                 return
-            status, next_at = self._turn(known, pod, node)
-            if status.get("reason") == NODE_AFFINITY and not is_begun(pod):
-                status, next_at = self._turn(known, pod, await self._fresh(node))
-            patch = status_patch(pod, status)
+            following = await self._advance(cached, pod, node)
+            if following is None:
+                return
+            patch = status_patch(pod, following.status)
             if patch is None or patch == sent:
                 break
-            if not await self._send(known, pod, status, patch):
+            if not await self._send(cached, pod, following.status, patch):
                 return
             sent = patch
-        if next_at is not None:
-            self._queue.add_after(uid, max(0.0, (next_at - self._clock.now()).total_seconds()))
-        if is_doomed(pod) and is_terminal(pod):
-            await self._remove(known, pod)
+        if following.next_at is not None:
+            self._queue.add_after(uid, max(0.0, (following.next_at - self._clock.now()).total_seconds()))
+        if is_terminating(pod) and is_terminal(pod):
+            await self._delete(cached, pod)
 
-    async def _fresh(self, node: Object) -> Object:
-        """The Node as it is now: as kubelet reads it before it refuses a pod for labels that may be old."""
+    async def _advance(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus | None:
+        """Admit a new pod, and return the next status of an admitted or refused one.
+
+        Returns None for a critical pod that waits: the pods that it preempts are killed, and it is queued again.
+        Nothing is awaited between the decision and `is_active`: pods that come together must not share resources.
+        """
+        if is_admitted(pod) or is_terminal(pod) or is_terminating(pod):
+            return self._next_status(cached, pod, node)
+        admission = self._admission(cached, pod, node)
+        if admission.refusal and admission.refusal.reason == NODE_AFFINITY:
+            node = await self._fresh_node(node)
+            admission = self._admission(cached, pod, node)
+        now = self._clock.now()
+        if admission.refusal:
+            return NextStatus(rejected_status(pod, admission.refusal, timestamp(now)), None)
+        if admission.is_waiting:
+            for victim in admission.victims:
+                fields = {"pod": victim.full_name, "requestingPod": cached.info.full_name}
+                log.log(V2, "Preempting pod to free up resources", fields)
+                self.kill(victim.uid, kill_for_preemption(victim, now))
+            self._queue.add_after(uid_of(pod), _PREEMPTION_SECONDS)
+            return None
+        cached.is_active = True
+        return self._next_status(cached, pod, node)
+
+    def _admission(self, cached: CachedPod, pod: Object, node: Object) -> Admission:
+        """Decide whether the node admits a pod; this changes nothing."""
+        if self._config.pods.mode == "refuse":
+            return Admission(refusal=ALL_REFUSED)
+        context = AdmissionContext(
+            node=node,
+            others=self.store.requests(but=cached),
+            pressure=self._state.pressure.conditions,
+            problems=self._state.problems,
+            allowed_sysctls=self._config.pods.allowed_sysctls,
+        )
+        info = cached.info
+        if why := refusal(pod, info.request, context):
+            return Admission(refusal=why)
+        missing = {short.name: short.missing for short in shortages(info.request, context)} if info.is_critical else {}
+        if missing:
+            return make_room(info, missing, running=self.store.running(), terminating=self.store.terminating())
+        return ADMITTED
+
+    async def _fresh_node(self, node: Object) -> Object:
+        """Read the Node, as kubelet does before it refuses a pod because of labels that may be outdated."""
         try:
             self._state.put(await self._nodes.get(self._config.node_name))
         except ApiError as error:
             log.error("Failed to synchronously fetch node info", {"err": error})
         return self._state.node or node
 
-    async def _send(self, known: HeldPod, pod: Object, status: Object, patch: Object) -> bool:
-        """Tell the status; whether the pod is still there: where the watch saw it go meanwhile, the answer is old."""
-        answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
-        if not known.is_end_told:
-            self._tell(pod, *pod_events(pod, status))
-        if self.shelf.get(uid_of(pod)) is not known:
-            self._events.forget(uid_of(pod))
-            return False
-        self.shelf.keep(answer)
-        return True
-
-    async def _remove(self, known: HeldPod, pod: Object) -> None:
-        """The last word about a pod that has ended; one with finalizers waits for others then."""
-        metadata = pod["metadata"]
-        if not known.is_removed and metadata.get("deletionGracePeriodSeconds") != 0:
-            await self._api.delete(metadata["namespace"], metadata["name"], metadata["uid"])
-            known.is_removed = True
-            log.log(V2, "Pod fully terminated and removed from etcd", {"pod": _name(pod)})
-
-    def _turn(self, known: HeldPod, pod: Object, node: Object) -> Turn:
+    def _next_status(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus:
+        """Return the next status, and allocate the pod's addresses on the way."""
         now = self._clock.now()
-        if not is_begun(pod) and not is_terminal(pod) and not is_doomed(pod):
-            premises = self._premises(known, node)
-            if why := self._refusal(known, pod, premises):
-                return Turn(rejected_status(pod, why, timestamp(now)), None)
-            if is_critical(pod) and (
-                lacking := {short.name: short.missing for short in shortages(known.claim, premises)}
-            ):
-                return self._wait_for_room(pod, lacking, now)
-            known.lives = True
-        setting = Setting(
+        context = PodContext(
             now=now,
             host_ips=host_addresses(node),
-            pod_ips=self._pod_ips(pod, node, now),
+            pod_ips=self._allocate_ips(pod, node, now),
             job_seconds=self._config.pods.job_run_seconds,
-            order=known.order,
+            kill_request=cached.kill_request,
         )
-        first = turn(pod, setting)
-        if is_begun(pod) or first.next_at is None or self._queue.depth < _AT_ONCE:
+        first = next_status(pod, context)
+        if is_admitted(pod) or first.next_at is None or self._queue.depth < _WORKERS:
             return first
-        # As kubelet: while others wait, a status that is overtaken already is not sent.
-        return self._turn(known, {**pod, "status": first.status}, node)
+        # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
+        pod = {**pod, "status": first.status}
+        return next_status(pod, replace(context, pod_ips=self._allocate_ips(pod, node, now)))
 
-    def _premises(self, known: HeldPod, node: Object) -> Premises:
-        return Premises(
-            node=node,
-            others=self.shelf.claims(known),
-            pressure=self._state.pressure.conditions,
-            problems=self._state.problems,
-            allowed_sysctls=self._config.pods.allowed_sysctls,
-        )
+    def _allocate_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
+        """Give an admitted pod its addresses, which it keeps; () means that it has none.
 
-    def _refusal(self, known: HeldPod, pod: Object, premises: Premises) -> Refusal | None:
-        return REFUSED if self._config.pods.mode == "refuse" else refusal(pod, known.claim, premises)
-
-    def _wait_for_room(self, pod: Object, lacking: Missing, now: datetime) -> Turn:
-        """Have others end for a critical pod, unless that would not help."""
-        left = unmet(lacking, self.shelf.leaving())
-        others = [other for other in self.shelf.lively() if is_preemptable(other, by=pod)] if left else []
-        if short := unmet(left, others):
-            return Turn(rejected_status(pod, no_room(short), timestamp(now)), None)
-        for other in victims(others, left):
-            log.log(V2, "Preempting pod to free up resources", {"pod": _name(other), "requestingPod": _name(pod)})
-            self.end(other, making_room(other, now))
-        return Turn(pod.get("status", {}), now + timedelta(seconds=_ROOM_SECONDS))
-
-    def _pod_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
-        """The pod's addresses; none where the cluster gives out no ranges, None where it may still do so."""
-        if on_host_network(pod) or not is_begun(pod) or is_terminal(pod):
+        None means that the pod waits for addresses: it is queued again, and an event reports an exhausted range.
+        """
+        if on_host_network(pod) or not is_admitted(pod) or is_terminal(pod):
             return ()
         ranges = pod_ranges(node)
-        waited = now - moment(pod["status"]["startTime"])
+        waited = now - parse_time(pod["status"]["startTime"])
         if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
             self._queue.add_after(uid_of(pod), _NO_NODE_SECONDS)
             return None
         try:
-            return self.shelf.addresses.addresses(uid_of(pod), ranges)
+            return self.store.addresses.addresses(uid_of(pod), ranges)
         except Exhausted as error:
-            told = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
-            self._tell(pod, PodEvent("FailedCreatePodSandBox", told, "Warning"))
-            self._queue.add_after(uid_of(pod), _AGAIN_SECONDS)
+            message = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
+            self._record(pod, PodEvent("FailedCreatePodSandBox", message, "Warning"))
+            self._queue.add_after(uid_of(pod), _RETRY_SECONDS)
             return None
 
-    def _tell(self, pod: Object, *events: PodEvent) -> None:
-        for event in events:
-            self._events.record(event, reference(pod, event.path))
+    async def _send(self, cached: CachedPod, pod: Object, status: Object, patch: Object) -> bool:
+        """Send a status and record its events; return False where the pod was removed before the answer came."""
+        answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
+        if not cached.is_removal_reported:
+            self._record(pod, *pod_events(pod, status))
+        if self.store.get(uid_of(pod)) is not cached:
+            self._events.forget(uid_of(pod))
+            return False
+        self.store.upsert(answer)
+        return True
+
+    async def _delete(self, cached: CachedPod, pod: Object) -> None:
+        """Delete a terminated pod from the API, once: a pod with finalizers stays until others remove them."""
+        metadata = pod["metadata"]
+        if not cached.is_deleted and metadata.get("deletionGracePeriodSeconds") != 0:
+            await self._api.delete(metadata["namespace"], metadata["name"], metadata["uid"])
+            cached.is_deleted = True
+            log.log(V2, "Pod fully terminated and removed from etcd", {"pod": cached.info.full_name})
+
+    def _removed(self, uid: str, *, is_mirror: bool) -> None:
+        self._forget(uid)
+        if self._static and is_mirror:
+            self._static.missing.set()
 
     def _forget(self, uid: str) -> None:
-        known = self.shelf.get(uid)
-        self.shelf.forget(uid)
+        """Drop everything about a pod; events report the containers that were running."""
+        cached = self.store.remove(uid)
         self._queue.discard(uid)
-        self._unkept.pop(uid, None)
-        if known:
+        self._unstored.pop(uid, None)
+        if cached:
             with self._isolation.attempt(uid, podUID=uid):
-                last = known.pod
-                ends = removal_events(last)
-                self._tell(last, *ends)
-                known.is_end_told = bool(ends)
+                pod = cached.decode()
+                events = removal_events(pod)
+                self._record(pod, *events)
+                cached.is_removal_reported = bool(events)
         self._isolation.forget(uid)
         self._events.forget(uid)
 
-
-def _name(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    def _record(self, pod: Object, *events: PodEvent) -> None:
+        for event in events:
+            self._events.record(event, reference(pod, event.path))

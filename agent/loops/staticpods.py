@@ -1,12 +1,12 @@
-"""See to it that every static pod is shown in the cluster."""
+"""Create a mirror pod for every static pod."""
 
 import asyncio
 import logging
 
 from agent.controllers.state import NodeState
 from agent.core.model import Object
-from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
-from agent.loops.podshelf import PodShelf
+from agent.core.pods.static import Manifest, manifest_hash, mirror_pod
+from agent.loops.podstore import PodStore
 from agent.machinery.isolation import Isolation
 from agent.ports import AlreadyExists, ApiError, Clock, ManifestSource, PodApi
 
@@ -16,14 +16,14 @@ _NO_NODE_SECONDS = 1.0
 
 
 class StaticPodLoop:
-    """Creates the mirror pods that are missing; those that nobody wants any more are the pod loop's to remove."""
+    """Creates missing mirror pods; PodLoop deletes those whose static pod is gone or has changed."""
 
     def __init__(
         self,
         *,
         source: ManifestSource,
         pods: PodApi,
-        shelf: PodShelf,
+        store: PodStore,
         state: NodeState,
         clock: Clock,
         check_seconds: float,
@@ -31,46 +31,46 @@ class StaticPodLoop:
     ) -> None:
         self._source = source
         self._pods = pods
-        self._shelf = shelf
+        self._store = store
         self._state = state
         self._clock = clock
         self._check_seconds = check_seconds
         self._isolation = isolation
         self._hashes: frozenset[str] | None = None
-        self.missing = asyncio.Event()  # set by whoever sees a mirror pod go
+        self.missing = asyncio.Event()  # PodLoop sets it when a mirror pod is gone
 
-    def wants(self, mirror: Object) -> bool | None:
-        """Whether a mirror pod shows a static pod as it is now; None before anybody has looked."""
-        return None if self._hashes is None else shown_hash(mirror) in self._hashes
+    def wants(self, mirror_hash: str) -> bool | None:
+        """Return whether a static pod has this hash now; None before the manifests were read."""
+        return None if self._hashes is None else mirror_hash in self._hashes
 
     async def run(self) -> None:
-        """Look forever."""
+        """Sync forever."""
         while True:
             self.missing.clear()
             has_node = await self.sync()
             await self._clock.wait(self.missing, self._check_seconds if has_node else _NO_NODE_SECONDS)
 
     async def sync(self) -> bool:
-        """Look once; whether there is a Node that mirror pods can belong to."""
+        """Read the manifests and create what is missing; return whether there is a Node to own mirror pods."""
         node = self._state.node
         if node is None:
             return False
-        wanted: dict[str, Manifest] = {}
+        manifests: dict[str, Manifest] = {}
         for manifest in await self._source.read():
             with self._isolation.attempt(f"hash of {manifest.path}", path=manifest.path):
-                wanted[manifest_hash(manifest, node["metadata"]["name"])] = manifest
-        self._hashes = frozenset(wanted)
-        for told in wanted.keys() - self._shelf.shown():
-            path = wanted[told].path
+                manifests[manifest_hash(manifest, node["metadata"]["name"])] = manifest
+        self._hashes = frozenset(manifests)
+        for missing in manifests.keys() - self._store.mirror_hashes():
+            path = manifests[missing].path
             if not self._isolation.pause_seconds(path):
                 with self._isolation.attempt(path, path=path):
-                    await self._create(mirror_pod(wanted[told], node, self._clock.now()))
+                    await self._create(mirror_pod(manifests[missing], node, self._clock.now()))
         return True
 
     async def _create(self, mirror: Object) -> None:
         try:
             await self._pods.create(mirror)
         except AlreadyExists:
-            pass  # an older version, which goes first
+            pass  # the mirror of an older version, which PodLoop deletes first
         except ApiError as error:
             log.error("Failed creating a mirror pod", {"err": error, "pod": mirror["metadata"]["name"]})

@@ -12,8 +12,7 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
 from agent.core.config import Config, Eviction
 from agent.core.eviction import DEFAULT_HARD, parse_thresholds
-from agent.loops.observe import Observer
-from agent.loops.readiness import Readiness
+from agent.process import Process
 
 _BUDGET = 0.003  # of one core
 
@@ -21,11 +20,12 @@ _BUDGET = 0.003  # of one core
 async def cost(looks: int) -> float:
     """CPU seconds of one look, with the default thresholds."""
     config = Config(node_name="n", eviction=Eviction(hard=parse_thresholds(DEFAULT_HARD)))
-    observer = Observer(config=config, host=LinuxHost(config), readiness=Readiness(), clock=SystemClock())
-    await observer.facts({})
+    process = Process(LinuxHost(config), SystemClock(), sensor_seconds=1.0)
+    monitor = process.engine.monitor
+    await monitor.snapshot(config.eviction)
     before = resource.getrusage(resource.RUSAGE_SELF)
     for _ in range(looks):
-        await observer.look()
+        await monitor.sync()
     after = resource.getrusage(resource.RUSAGE_SELF)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / looks
 

@@ -6,17 +6,17 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from agent.loops.membership import Membership
-from agent.loops.ownnode import OwnNode
 from msgspec import json
 
 from agent.adapters.answers import decoded, page, refusal, watch_event
 from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
+from agent.controllers.state import NodeState
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
 from agent.core.config import Config
+from agent.core.container_log import LogOptions, LogUnavailable, container_log
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
 from agent.core.csr import Refused, issued, overdue, serving_template
@@ -25,27 +25,28 @@ from agent.core.lease import owned, renewed
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch, with_own_metadata
 from agent.core.patch import is_changed, node_patch
+from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import Premises, rejected_status, shortages
+from agent.core.pods.admission import AdmissionContext, rejected_status, shortages
 from agent.core.pods.admission import refusal as pod_refusal
-from agent.core.pods.ending import Order
 from agent.core.pods.events import pod_events, reference, removal_events
-from agent.core.pods.life import turn
-from agent.core.pods.parts import container_statuses, is_mirror, moment
+from agent.core.pods.info import pod_info
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import is_preemptable, making_room, unmet, victims
-from agent.core.pods.resources import claim
-from agent.core.pods.shutdown import groups, parting
-from agent.core.pods.static import shown_hash
-from agent.core.pods.stats import pod_info, pod_stats
-from agent.core.pods.status import Setting
+from agent.core.pods.preemption import is_preemptable, kill_for_preemption, still_missing, victims
+from agent.core.pods.resources import request_of
+from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
+from agent.core.pods.stats import pod_stats
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
 from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
 from agent.core.status import desired_status
-from agent.core.story import LogOptions, NoLog, container_log
-from agent.loops.podshelf import PodShelf
+from agent.core.times import parse_time
+from agent.loops.podstore import PodStore
 from agent.ports import ApiError
-from tests.fakes import START, facts, host_snapshot
+from agent.process import Process
+from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot
 from tests.faults import objects
 
 Reader = Callable[[bytes], Any]
@@ -78,7 +79,7 @@ class Door:
         self.lane: Any = Told()
         self._config = Config(node_name=objects.NAME)
         self._own_node = json.encode(objects.NODE)
-        self._shelf = PodShelf()
+        self._store = PodStore()
         self._correlator = Correlator()
         self._turns = itertools.count()
         self._pods = PodSelection(self.lane, objects.NAME)
@@ -147,7 +148,7 @@ class Door:
 
     async def _listed_pods(self) -> None:
         listed, _ = await self._pods.list()
-        self._shelf.others(listed)
+        self._store.stale(listed)
         for pod in sorted(listed, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))[:3]:
             self._use_pod(pod)
 
@@ -156,7 +157,7 @@ class Door:
             if kind in {"ADDED", "MODIFIED"}:
                 self._use_pod(pod)
             elif kind == "DELETED":
-                self._shelf.forget(pod["metadata"]["uid"])
+                self._store.remove(pod["metadata"]["uid"])
                 is_mirror(pod)
             if kind != "OPENED":
                 str(pod["metadata"]["resourceVersion"])
@@ -191,13 +192,13 @@ class Door:
             str(refusal(code, answer, str(answer.get("message"))))
 
     def _use_node(self, node: Object) -> None:
-        membership = Membership(node_name=objects.NAME, registration=self._config.registration)
-        own = OwnNode(membership=membership)
+        engine = Process(FakeHost(), FakeClock(), sensor_seconds=1.0).engine
+        state = NodeState(self._config, engine.monitor, engine.startup, engine.dependencies.clock)
         for version in ("7", "9" * 5000):
-            own.put({**node, "metadata": {**node["metadata"], "resourceVersion": version}})
-            own.put(node)
-        own.reset([node], "8")
-        own.remove(node)
+            state.put({**node, "metadata": {**node["metadata"], "resourceVersion": version}})
+            state.put(node)
+        state.reset([node], "8")
+        state.remove(node)
         known = facts(observed=node.get("status", {}), config=self._config)
         desired = desired_status(known)
         patch = node_patch(node, {**with_own_metadata(node, known), "status": desired.status})
@@ -221,33 +222,37 @@ class Door:
         self._decide(json.decode(json.encode(objects.POD)), node)
 
     def _use_pod(self, pod: Object) -> None:
-        if not self._shelf.keep(pod):
-            self._shelf.forget(pod["metadata"]["uid"])
-            self._shelf.keep(pod)
-        held = self._shelf.get(pod["metadata"]["uid"])
-        assert held
-        assert held.pod == pod
-        if is_mirror(pod):
-            shown_hash(pod)
+        if not self._store.upsert(pod):
+            self._store.remove(pod["metadata"]["uid"])
+            self._store.upsert(pod)
+        cached = self._store.get(pod["metadata"]["uid"])
+        assert cached
+        assert cached.decode() == pod
+        assert cached.info.is_mirror == is_mirror(pod)
         self._decide(pod, json.decode(self._own_node))
         for status in container_statuses(pod.get("status", {})):
-            with suppress(NoLog):
+            with suppress(LogUnavailable):
                 container_log(pod, status["name"], LogOptions(timestamps=True, since=START))
-        self._shelf.forget(pod["metadata"]["uid"])
+        self._store.remove(pod["metadata"]["uid"])
 
     def _decide(self, pod: Object, node: Object) -> None:
-        wanted = claim(pod)
-        premises = Premises(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
-        calm = Premises(node=node, others=())
-        whys = [why for each in (premises, calm) if (why := pod_refusal(pod, wanted, each))]
-        lacking = {short.name: short.missing for short in shortages(wanted, premises)}
-        other = json.decode(json.encode(objects.POD))
-        is_preemptable(pod, by=other)
-        victims([pod, other], unmet(lacking, [other]))
-        groups([pod], [GracePeriod(0, 5), GracePeriod(10, 5)])
+        wanted = request_of(pod)
+        context = AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
+        calm = AdmissionContext(node=node, others=())
+        whys = [why for each in (context, calm) if (why := pod_refusal(pod, wanted, each))]
+        lacking = {short.name: short.missing for short in shortages(wanted, context)}
+        info, other = pod_info(pod), pod_info(json.decode(json.encode(objects.POD)))
+        is_preemptable(info, by=other)
+        victims([info, other], still_missing(lacking, [other]))
+        priority_groups([info], [GracePeriod(0, 5), GracePeriod(10, 5)])
         statuses = [rejected_status(pod, why, "now") for why in whys]
         # One of the ways to end, at one of two times, and the life of a pod that need not end: each object its own.
-        orders = (None, making_room(pod, START), parting(pod, 5, START), Order("Evicted", "m", 1.0, START))
+        orders = (
+            None,
+            kill_for_preemption(info, START),
+            kill_for_shutdown(info, 5, START),
+            KillRequest("Evicted", "m", 1.0, START),
+        )
         now = START + timedelta(days=3650) * (next(self._turns) % 2)
         statuses.append(self._turned(pod, node, now, orders[next(self._turns) // 2 % len(orders)]))
         statuses.append(self._turned(_without_deletion(pod), node, now, None))
@@ -258,21 +263,21 @@ class Door:
                 made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
                 self._correlator.correlate(made, 5.0)
         removal_events(pod)
-        _sent(list(pod_stats([pod_info(pod)], START)))
+        _sent(list(pod_stats([info], START)))
 
-    def _turned(self, pod: Object, node: Object, now: Any, order: Order | None) -> Object:
+    def _turned(self, pod: Object, node: Object, now: Any, order: KillRequest | None) -> Object:
         book = AddressBook()
         try:
             ips: tuple[str, ...] | None = book.addresses("u", pod_ranges(node))
         except Exhausted:
             ips = None
         if began := pod.get("status", {}).get("startTime"):
-            (now - moment(began)).total_seconds()
-        setting = Setting(now=now, host_ips=host_addresses(node), pod_ips=ips, job_seconds=1.0, order=order)
-        status, next_at = turn(pod, setting)
+            (now - parse_time(began)).total_seconds()
+        context = PodContext(now=now, host_ips=host_addresses(node), pod_ips=ips, job_seconds=1.0, kill_request=order)
+        status, next_at = next_status(pod, context)
         if next_at is not None:
             (next_at - now).total_seconds()
-        again, _ = turn({**pod, "status": status}, setting)
+        again, _ = next_status({**pod, "status": status}, context)
         return again
 
 

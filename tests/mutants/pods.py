@@ -10,14 +10,14 @@ MUTANTS = (
     Mutant(
         "a pod that runs again is over",
         "pods/conditions.py",
-        "    if not is_over and any(is_restarted",
-        "    if is_over and any(is_restarted",
+        "    if not is_over and any(should_restart",
+        "    if is_over and any(should_restart",
     ),
     Mutant(
         "a failed init container is waited for",
         "pods/conditions.py",
-        'if any(codes[one["name"]] and not is_restarted(pod',
-        'if any(codes[one["name"]] and is_restarted(pod',
+        'if any(codes[spec["name"]] and not should_restart(pod',
+        'if any(codes[spec["name"]] and should_restart(pod',
     ),
     Mutant(
         "readiness gates do not count",
@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "a pod on the host network has an address of its own",
         "pods/status.py",
-        "setting.host_ips if on_host else setting.pod_ips",
-        "setting.pod_ips",
+        "context.host_ips if on_host else context.pod_ips",
+        "context.pod_ips",
     ),
     Mutant(
         "a pod's addresses change",
@@ -50,7 +50,7 @@ MUTANTS = (
         '    if pod.get("status", {}).get("podIP"):\n        return {}\n',
         "",
     ),
-    # container.py, restarts.py, life.py, script.py
+    # container.py, lifecycle.py, run_plan.py
     Mutant(
         "back-off without an end",
         "pods/container.py",
@@ -81,39 +81,39 @@ MUTANTS = (
     ),
     Mutant(
         "on failure means always",
-        "pods/restarts.py",
+        "pods/container.py",
         '(policy == "OnFailure" and exit_code != 0)',
         'policy == "OnFailure"',
     ),
     Mutant(
         "a container is ready before its probe",
-        "pods/life.py",
+        "pods/lifecycle.py",
         'is_ready = is_up and began is not None and self._is_due(_probed_at(began, spec, "readinessProbe"))',
         "is_ready = is_up",
     ),
     Mutant(
         "init containers run together",
-        "pods/life.py",
+        "pods/lifecycle.py",
         "            if not was_initialized and is_waited_for(spec, self.statuses):\n                return\n",
         "",
     ),
     Mutant(
         "sidecars outlive the pod",
-        "pods/life.py",
+        "pods/lifecycle.py",
         "            self._end(filter(is_sidecar, init_containers(self.pod)))\n",
         "            pass\n",
     ),
     Mutant(
         "a terminal pod lives on",
-        "pods/life.py",
-        '    if is_terminal(pod):\n        return Turn(pod["status"], None)\n',
+        "pods/lifecycle.py",
+        '    if is_terminal(pod):\n        return NextStatus(pod["status"], None)\n',
         "",
     ),
     Mutant(
         "an exit code is ignored",
-        "pods/script.py",
-        "return Script(default if own is None else own, code or 0)",
-        "return Script(default if own is None else own, 0)",
+        "pods/run_plan.py",
+        "return RunPlan(default if own is None else own, code or 0)",
+        "return RunPlan(default if own is None else own, 0)",
     ),
     # resources.py
     Mutant(
@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant(
         "memory pressure refuses everybody",
         "pods/admission.py",
-        'quality(pod) != "BestEffort" or tolerates',
-        'quality(pod) == "Guaranteed" or tolerates',
+        'qos_class(pod) != "BestEffort" or tolerates',
+        'qos_class(pod) == "Guaranteed" or tolerates',
     ),
     Mutant(
         "a critical pod is refused under pressure",
@@ -157,8 +157,8 @@ MUTANTS = (
     Mutant(
         "one pod too many",
         "pods/admission.py",
-        "if len(premises.others) + 1 > allocatable",
-        "if len(premises.others) > allocatable",
+        "if len(context.others) + 1 > allocatable",
+        "if len(context.others) > allocatable",
     ),
     Mutant(
         "the last free byte is not given",
@@ -175,8 +175,8 @@ MUTANTS = (
     Mutant(
         "a port at any address is free at one",
         "pods/admission.py",
-        "not found.isdisjoint({address, _ANY_ADDRESS})",
-        "address in found",
+        "not used.isdisjoint({address, _ANY_ADDRESS})",
+        "address in used",
     ),
     Mutant(
         "a node that goes down takes pods",
@@ -194,14 +194,14 @@ MUTANTS = (
     Mutant(
         "In means NotIn",
         "pods/matching.py",
-        "            return found in values\n",
-        "            return found not in values\n",
+        "            return value in values\n",
+        "            return value not in values\n",
     ),
     Mutant(
         "NotIn needs the label",
         "pods/matching.py",
-        "            return found not in values\n",
-        "            return found is not None and found not in values\n",
+        "            return value not in values\n",
+        "            return value is not None and value not in values\n",
     ),
     Mutant(
         "a toleration without an effect fits none",
@@ -224,8 +224,8 @@ MUTANTS = (
     Mutant(
         "critical pods make room for each other",
         "pods/preemption.py",
-        "priority(pod) < priority(by)",
-        "priority(pod) <= priority(by)",
+        "pod.priority < by.priority",
+        "pod.priority <= by.priority",
     ),
     Mutant(
         "preemption takes more pods than it must",
@@ -233,38 +233,40 @@ MUTANTS = (
         "        missing = _left(missing, [best])\n",
         "",
     ),
-    # ending.py, eviction.py, shutdown.py, parts.py
+    # termination.py, eviction.py, shutdown.py, accessors.py
     Mutant(
         "a deadline is no failure",
-        "pods/ending.py",
-        "return passed._replace(reason=_DEADLINE[0], message=_DEADLINE[1])",
-        "return passed",
+        "pods/termination.py",
+        "._replace(reason=_DEADLINE[0], message=_DEADLINE[1])",
+        "",
     ),
     Mutant(
         "the last reason to end counts",
-        "pods/ending.py",
-        "return min(stops, key=lambda one: one.at, default=None)",
-        "return max(stops, key=lambda one: one.at, default=None)",
+        "pods/termination.py",
+        "return min(ends, key=lambda end: end.at, default=None)",
+        "return max(ends, key=lambda end: end.at, default=None)",
     ),
-    Mutant("a grace period of zero is none", "pods/ending.py", "max(grace_seconds, _LEAST_SECONDS)", "grace_seconds"),
+    Mutant(
+        "a grace period of zero is none", "pods/termination.py", "max(grace_seconds, _LEAST_SECONDS)", "grace_seconds"
+    ),
     Mutant(
         "an evicted pod has succeeded",
-        "pods/ending.py",
-        "return given._replace(exit_code=_KILLED, reason",
-        "return given._replace(reason",
+        "pods/termination.py",
+        "return end._replace(exit_code=_KILLED, reason",
+        "return end._replace(reason",
     ),
     Mutant(
         "important pods are evicted first",
         "pods/eviction.py",
-        "(priority(pod), _requested(pod, resource))",
-        "(-priority(pod), _requested(pod, resource))",
+        "(pod.priority, pod.request.amounts.get(resource, 0))",
+        "(-pod.priority, pod.request.amounts.get(resource, 0))",
     ),
-    Mutant("critical pods are evicted", "pods/eviction.py", "(pod for pod in pods if not is_critical(pod))", "pods"),
+    Mutant("critical pods are evicted", "pods/eviction.py", "(pod for pod in pods if not pod.is_critical)", "pods"),
     Mutant(
         "disks are more urgent than memory",
         "pods/eviction.py",
-        'resource_of(one) != "memory"',
-        'resource_of(one) == "memory"',
+        'resource_of(entry) != "memory"',
+        'resource_of(entry) == "memory"',
     ),
     Mutant(
         "a hard threshold waits for the pod",
@@ -275,17 +277,20 @@ MUTANTS = (
     Mutant(
         "a pod at a period's priority belongs below it",
         "pods/shutdown.py",
-        "period.priority <= priority(pod)",
-        "period.priority < priority(pod)",
+        "period.priority <= pod.priority",
+        "period.priority < pod.priority",
     ),
     Mutant(
         "mirror pods are not critical",
-        "pods/parts.py",
+        "pods/accessors.py",
         "return is_mirror(pod) or priority(pod) >= CRITICAL_PRIORITY",
         "return priority(pod) >= CRITICAL_PRIORITY",
     ),
     Mutant(
-        "a deletion is as old as its deadline", "pods/parts.py", " - timedelta(seconds=deletion_grace_seconds(pod))", ""
+        "a deletion is as old as its deadline",
+        "pods/accessors.py",
+        " - timedelta(seconds=deletion_grace_seconds(pod))",
+        "",
     ),
     # addresses.py, static.py, stats.py, events.py, patch.py
     Mutant(
@@ -304,7 +309,7 @@ MUTANTS = (
     Mutant(
         "a mirror pod can be driven out",
         "pods/static.py",
-        '[*(spec.get("tolerations") or ()), _FOR_EVER]',
+        '[*(spec.get("tolerations") or ()), _TOLERATE_NO_EXECUTE]',
         '[*(spec.get("tolerations") or ())]',
     ),
     Mutant(
@@ -322,8 +327,8 @@ MUTANTS = (
     Mutant(
         "back-off is no warning",
         "pods/events.py",
-        'yield PodEvent("BackOff", told, "Warning")',
-        'yield PodEvent("BackOff", told)',
+        'yield PodEvent("BackOff", message, "Warning")',
+        'yield PodEvent("BackOff", message)',
     ),
     Mutant(
         "a status for another pod of the name",

@@ -106,17 +106,17 @@ MUTANTS = (
         "(len(parts) > len(wanted) and not takes_rest)",
         "(len(parts) > len(wanted) + 1 and not takes_rest)",
     ),
-    # portrait.py, story.py
+    # portrait.py, container_log.py
     Mutant("NetworkUnavailable is good when it is True", "portrait.py", ' or kind == "NetworkUnavailable"', ""),
     Mutant(
         "the tail of a log is its head",
-        "story.py",
+        "container_log.py",
         "lines[len(lines) - min(options.tail_lines, len(lines)) :]",
         "lines[: options.tail_lines]",
     ),
     Mutant(
         "the previous log is the current one",
-        "story.py",
+        "container_log.py",
         '        return last\n    if "running" in state',
         '        return state\n    if "running" in state',
     ),

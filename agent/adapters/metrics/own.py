@@ -1,6 +1,6 @@
 """What this node tells about itself on /metrics and /metrics/probes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ from agent.adapters.metrics.process import process, started
 from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.gates import Gates
 from agent.core.config import KUBELET_VERSION, Config
-from agent.core.pods.stats import PodInfo
+from agent.core.pods.info import PodCounts
 from agent.core.tally import Family, Gauge, Registry
 
 _BUILD = (
@@ -46,7 +46,7 @@ class OwnMetrics:
         config: Config,
         *,
         metrics: Registry,
-        pods: Callable[[], Sequence[PodInfo]],
+        pods: Callable[[], PodCounts],
         feature_gates: Mapping[str, bool],
     ) -> None:
         self._config, self._metrics, self._pods = config, metrics, pods
@@ -88,14 +88,14 @@ class OwnMetrics:
             yield tally.family()
 
 
-def _pod_counts(pods: Sequence[PodInfo]) -> Iterator[Family]:
+def _pod_counts(counts: PodCounts) -> Iterator[Family]:
     running = Gauge("kubelet_running_pods", "[ALPHA] Number of pods that have a running pod sandbox")
     containers = Gauge(
         "kubelet_running_containers", "[ALPHA] Number of containers currently running", ("container_state",)
     )
-    running.set(value=sum(pod.phase == "Running" for pod in pods))
-    for state, told in (("running", "running"), ("terminated", "exited"), ("waiting", "created")):
-        if count := sum(pod.states.get(state, 0) for pod in pods):
-            containers.set(told, value=count)
+    running.set(value=counts.running_pods)
+    for state, label in (("running", "running"), ("terminated", "exited"), ("waiting", "created")):
+        if count := counts.containers[state]:
+            containers.set(label, value=count)
     yield running.family()
     yield containers.family()

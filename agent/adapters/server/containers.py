@@ -1,4 +1,4 @@
-"""Endpoints about containers, of which none runs here: what is asked is checked as by a kubelet, then said so."""
+"""Endpoints about containers: requests are checked as by a kubelet, then answered that no container runs."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,9 +8,9 @@ from aiohttp import hdrs, web
 
 from agent.adapters.server.replies import plain
 from agent.core.access import is_websocket
+from agent.core.container_log import LogOptions, LogUnavailable, container_log
 from agent.core.gonumber import parse_int, parse_uint
 from agent.core.model import Object
-from agent.core.story import LogOptions, NoLog, container_log
 from agent.core.times import parse_time
 from agent.klog import quoted
 from agent.ports import Clock
@@ -27,11 +27,12 @@ class ContainerEndpoints:
     """containerLogs, exec, attach, portForward, run and checkpoint."""
 
     def __init__(self, find: Callable[[str, str], Object | None], clock: Clock) -> None:
-        self._find, self._clock = find, clock
+        self._find = find
+        self._clock = clock
         self._decoding = asyncio.Lock()
 
     async def logs(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """What a container would have written: its story."""
+        """Return the log of a container."""
         try:
             options = _log_options(request.query, self._clock.now())
         except _Refused as refusal:
@@ -44,22 +45,22 @@ class ContainerEndpoints:
             return plain(f"container {quoted(container)} not found in pod {quoted(name)}", status=404)
         try:
             return plain(container_log(pod, container, options).decode(errors="ignore"))
-        except NoLog as reason:
+        except LogUnavailable as reason:
             return plain(str(reason), status=400)
 
     async def attach(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """The streams of a container; exec asks for the same."""
-        asked = [name for name in _STREAMS if request.query.get(name) == "1"]
-        if not asked or (asked == ["error"] and request.query.get("tty") == "1"):
+        """Attach to the streams of a container; exec uses the same checks."""
+        streams = [name for name in _STREAMS if request.query.get(name) == "1"]
+        if not streams or (streams == ["error"] and request.query.get("tty") == "1"):
             return plain("you must specify at least 1 of stdin, stdout, stderr", status=400)
         return await self._in_container(parameters)
 
     async def run(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """A command in a container."""
+        """Run a command in a container."""
         return await self._in_container(parameters)
 
     async def port_forward(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """A port of a pod."""
+        """Forward a port of a pod."""
         if refusal := _ports_refused(request):
             return plain(refusal, status=400)
         pod = await self._pod(parameters)
@@ -70,7 +71,7 @@ class ContainerEndpoints:
         return plain(_NOTHING_RUNS, status=500)
 
     async def checkpoint(self, _: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """A container, frozen into a file."""
+        """Write a checkpoint of a container."""
         pod, container = await self._pod(parameters), parameters["containerName"]
         if pod is None:
             return plain("pod does not exist", status=404)
@@ -88,7 +89,7 @@ class ContainerEndpoints:
         return plain(_NOTHING_RUNS, status=500)
 
     async def _pod(self, parameters: Parameters) -> Object | None:
-        """The pod that a path names. A pod may be large: one is decoded in a turn of the loop, however many ask."""
+        """Return the pod that a path names. A pod may be large: one pod is decoded per turn of the event loop."""
         async with self._decoding:
             await asyncio.sleep(0)
             return self._find(parameters["podNamespace"], parameters["podID"])
@@ -99,29 +100,30 @@ def _containers(pod: Object) -> set[str]:
 
 
 class _Refused(Exception):
-    """A query that makes no sense."""
+    """A query that is refused."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self.status, self.text = status, f'{{"message": "{message}"}}'
+        self.status = status
+        self.text = f'{{"message": "{message}"}}'
 
 
 def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
-    """The query of a request for logs, judged as PodLogOptions are."""
-    asked = dict(query)
-    if tail := asked.pop("tail", ""):  # its old name
-        asked["tailLines"] = tail
+    """Read the query of a log request, with the checks of PodLogOptions."""
+    options = dict(query)
+    if tail := options.pop("tail", ""):  # the old name of tailLines
+        options["tailLines"] = tail
     if tail == "all":
-        del asked["tailLines"]
+        del options["tailLines"]
     try:
         lines, seconds, most = (
-            parse_int(asked[name], bits=64) if name in asked else None
+            parse_int(options[name], bits=64) if name in options else None
             for name in ("tailLines", "sinceSeconds", "limitBytes")
         )
-        since = _time(asked["sinceTime"]) if "sinceTime" in asked else None
+        since = _time(options["sinceTime"]) if "sinceTime" in options else None
     except ValueError as error:
         raise _Refused(400, "Unable to decode query.") from error
-    stream = asked.get("stream", "All")
+    stream = options.get("stream", "All")
     if (
         (lines is not None and (lines < 0 or stream != "All"))
         or (seconds is not None and (seconds < 1 or since))
@@ -131,22 +133,22 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
         raise _Refused(422, "Invalid request.")
     if seconds is not None:
         since = now - timedelta(seconds=min(seconds, _LONGEST_SECONDS))
-    return LogOptions(lines, since, most, _is_set(asked, "timestamps"), _is_set(asked, "previous"))
+    return LogOptions(lines, since, most, _is_set(options, "timestamps"), _is_set(options, "previous"))
 
 
 def _time(text: str) -> datetime:
-    """An instant as RFC 3339 writes it; nothing, or `null`, is the beginning of time."""
+    """Read an RFC 3339 time; an empty text, or `null`, is the beginning of time."""
     if text in {"", "null"}:
         return datetime.min.replace(tzinfo=UTC)
     return parse_time(text)
 
 
-def _is_set(asked: Mapping[str, str], name: str) -> bool:
-    return asked.get(name, "0").lower() not in {"0", "false"}
+def _is_set(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "0").lower() not in {"0", "false"}
 
 
 def _ports_refused(request: web.BaseRequest) -> str:
-    """What is wrong with the ports that a WebSocket wants; other protocols name them later."""
+    """Return what is wrong with the ports of a WebSocket request; other protocols name them later."""
     if not is_websocket(request.headers.get(hdrs.UPGRADE, ""), request.headers.getall(hdrs.CONNECTION, ())):
         return ""
     protocols = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")

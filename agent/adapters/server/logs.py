@@ -1,4 +1,4 @@
-"""The machine's own logs: files below one directory, served as Go's file server serves them."""
+"""Serve the host's log files below one directory as Go's http.FileServer does."""
 
 import asyncio
 import errno
@@ -24,13 +24,13 @@ from agent.core.gonumber import parse_int
 _CHUNK_BYTES = 64 * 1024
 _SNIFF_BYTES = 512
 _MOST_NAMES = 10_000
-_READ_SECONDS = 10.0  # a disk that takes longer has no answer for anybody
+_READ_SECONDS = 10.0  # a request fails if the disk takes longer
 _READERS = 2
 _INDEX = "index.html"
 _TYPES = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
 _TEXT = "text/plain; charset=utf-8"
-# What a path, or what lies there, is to blame for: a kubelet says 500 to some of these, as if it had failed.
-_NOTHING_THERE = {
+# Errors that are answered with 404: the path or its file causes them. A kubelet answers some of them with 500.
+_NOT_FOUND_ERRORS = {
     *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL),
     *(errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP, errno.ENOMEDIUM),
 }
@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 
 class _Opened:
-    """A regular file or a directory, open as long as anybody reads from it, even a thread that hangs on a dead disk."""
+    """An open file or directory. It is closed with its last reference: a thread that hangs on a dead disk keeps one."""
 
     def __init__(self, path: Path) -> None:
-        # Without waiting: a pipe or a device could keep its reader for good.
+        # O_NONBLOCK: opening a pipe or a device could block forever.
         self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         self.status = os.fstat(self.descriptor)
         if not (stat.S_ISREG(self.status.st_mode) or stat.S_ISDIR(self.status.st_mode)):
@@ -58,7 +58,7 @@ class _Opened:
 
     @property
     def modified(self) -> datetime | None:
-        """When it was changed last; None for a time that no calendar has."""
+        """When it was changed last; None for a time that datetime cannot represent."""
         try:
             return datetime.fromtimestamp(int(self.status.st_mtime), UTC)
         except (OSError, OverflowError, ValueError):
@@ -68,16 +68,17 @@ class _Opened:
         return os.pread(self.descriptor, size, start)
 
     def names(self) -> list[str]:
-        """What is in a directory, sorted; directories end in a slash."""
+        """Return the names in a directory, sorted; those of directories end with a slash."""
         with os.scandir(self.descriptor) as entries:
-            found = nsmallest(_MOST_NAMES, ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries))
-        return [f"{name}/" if is_directory else name for name, is_directory in found]
+            names = ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+            first = nsmallest(_MOST_NAMES, names)
+        return [f"{name}/" if is_directory else name for name, is_directory in first]
 
 
 class LogFiles:
-    """Listings and files below a directory; symbolic links are followed, as in a kubelet, `..` leads nowhere.
+    """The endpoint /logs/. It follows symbolic links, as a kubelet does, but `..` cannot leave the directory.
 
-    Reading has threads of its own: a disk that hangs takes them, and nobody else's.
+    It reads in threads of its own, so that a disk that hangs blocks no other reader.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -85,28 +86,27 @@ class LogFiles:
         self._readers: ThreadPoolExecutor | None = None
 
     async def answer(self, request: web.BaseRequest, parameters: Mapping[str, str]) -> web.StreamResponse:
-        """The file, a part of it, or what is in the directory."""
-        # Rooted and normalized, so that `..` can lead no higher than the directory.
-        asked = parameters.get("logpath", "")
-        path = posixpath.normpath(f"/{asked}")
+        """Answer with the file, a range of it, or the listing of the directory."""
+        # Rooted and normalised, so that `..` cannot leave the directory.
+        path = posixpath.normpath(f"/{parameters.get('logpath', '')}")
         if "\0" in path:
             return not_found()
         if path.endswith(f"/{_INDEX}"):
-            return _elsewhere("./")
+            return _redirect("./")
         try:
             opened = await self._read(lambda: _Opened(self._directory / path.lstrip("/")))
         except TimeoutError:
             return fault("the disk does not answer", status=500)
         except OSError as error:
-            return _trouble(error)
-        return await self._served(request, path, opened)
+            return _error_response(error)
+        return await self._respond(request, path, opened)
 
-    async def _served(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest, path: str, opened: _Opened) -> web.StreamResponse:
         has_slash = request.rel_url.raw_path.endswith("/")
         if opened.is_directory and not has_slash:
-            return _elsewhere(f"{quote(os.fsencode(posixpath.basename(path)))}/")
+            return _redirect(f"{quote(os.fsencode(posixpath.basename(path)))}/")
         if not opened.is_directory and has_slash:
-            return _elsewhere(f"../{quote(os.fsencode(posixpath.basename(path)))}")
+            return _redirect(f"../{quote(os.fsencode(posixpath.basename(path)))}")
         if _is_unchanged(request, opened):
             return web.Response(status=304, headers=_modified(opened))
         if not opened.is_directory:
@@ -158,26 +158,25 @@ class LogFiles:
 
 
 def _reference(name: str) -> str:
-    """A name as a relative reference; one with a colon would else look like a scheme."""
+    """Return a name as a relative reference; `./` keeps a name with a colon from being read as a scheme."""
     escaped = quote(os.fsencode(name), safe="/&$+,:;=@~!*'()")
     return f"./{escaped}" if ":" in name.split("/", maxsplit=1)[0] else escaped
 
 
 def _content_type(path: str, opened: _Opened) -> str:
-    known = _TYPES.get(posixpath.splitext(path)[1])
-    if known:
-        return known
+    if by_name := _TYPES.get(posixpath.splitext(path)[1]):
+        return by_name
     try:
         head = opened.part(0, _SNIFF_BYTES)
-    except OSError:  # such as a link into /proc, of which nothing is sent then
+    except OSError:  # such as a link into /proc, whose content is not sent either
         head = b""
-    # WHATWG: bytes that no text has
+    # WHATWG MIME Sniffing: binary data bytes
     is_binary = any(byte < 0x20 and byte not in b"\t\n\x0c\r\x1b" for byte in head)
     return "application/octet-stream" if is_binary else _TEXT
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """From where to where; a ValueError if that is nowhere. Whoever asks for several parts gets all of it."""
+    """Read a Range header: start and end, or None for the whole file, also for several ranges; raise ValueError."""
     if not header or "," in header:
         return None
     unit, _, text = header.partition("=")
@@ -207,7 +206,7 @@ def _offset(text: str) -> int:
 def _is_unchanged(request: web.BaseRequest, opened: _Opened) -> bool:
     try:
         since = request.if_modified_since
-    except (ArithmeticError, LookupError, TypeError, ValueError):  # what the library makes of times that are none
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # aiohttp raises these for invalid times
         return False
     return since is not None and opened.modified is not None and opened.modified <= since
 
@@ -216,12 +215,12 @@ def _modified(opened: _Opened) -> dict[str, str]:
     return {hdrs.LAST_MODIFIED: format_datetime(opened.modified, usegmt=True)} if opened.modified else {}
 
 
-def _elsewhere(location: str) -> web.Response:
+def _redirect(location: str) -> web.Response:
     return web.Response(status=301, headers={hdrs.LOCATION: location})
 
 
-def _trouble(error: OSError) -> web.Response:
-    if error.errno in _NOTHING_THERE:
+def _error_response(error: OSError) -> web.Response:
+    if error.errno in _NOT_FOUND_ERRORS:
         return not_found()
     if isinstance(error, PermissionError):
         return fault("403 Forbidden", status=403)

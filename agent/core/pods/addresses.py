@@ -1,4 +1,4 @@
-"""Addresses for pods, from the ranges that the cluster has given to the node."""
+"""Pod IPs, allocated from the pod CIDRs of the node."""
 
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address, ip_network
@@ -7,20 +7,25 @@ from agent.core.model import Object
 
 
 class Exhausted(Exception):
-    """A range has no address left; the message names it."""
+    """A CIDR has no free address; the message names its range."""
 
 
 def host_addresses(node: Object) -> tuple[str, ...]:
-    """The node's own addresses as its pods tell them: the first, and the first of the other family."""
-    told = node.get("status", {}).get("addresses") or ()
-    found = [one.get("address", "") for kind in ("InternalIP", "ExternalIP") for one in told if one.get("type") == kind]
-    ips = [ip for ip in found if _is(ip_address, ip)]
+    """Return the hostIPs of the node's pods: the first address, and the first of the other family."""
+    addresses = node.get("status", {}).get("addresses") or ()
+    texts = [
+        address.get("address", "")
+        for kind in ("InternalIP", "ExternalIP")
+        for address in addresses
+        if address.get("type") == kind
+    ]
+    ips = [ip for ip in texts if _is(ip_address, ip)]
     other = [ip for ip in ips[1:] if ip_address(ip).version != ip_address(ips[0]).version]
     return (*ips[:1], *other[:1])
 
 
 def pod_ranges(node: Object) -> tuple[str, ...]:
-    """The ranges that pods of this node have their addresses from."""
+    """Return the pod CIDRs of the node."""
     return tuple(cidr for cidr in node.get("spec", {}).get("podCIDRs") or () if _is(ip_network, cidr))
 
 
@@ -33,7 +38,7 @@ def _is(kind: Callable[[str], object], text: str) -> bool:
 
 
 class AddressBook:
-    """Which pod has which addresses: one after the other, an address that was freed comes last."""
+    """Allocates pod IPs one after the other; a freed address comes last."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, ...]] = {}
@@ -41,23 +46,23 @@ class AddressBook:
         self._last: dict[str, int] = {}
 
     def addresses(self, uid: str, ranges: Sequence[str]) -> tuple[str, ...]:
-        """The addresses of a pod, one from each range; Exhausted where there is none left."""
+        """Return the addresses of a pod, one from each range; raise Exhausted where none is free."""
         if uid not in self._of:
             self.keep(uid, tuple(self._next(cidr) for cidr in ranges))
         return self._of[uid]
 
     def keep(self, uid: str, ips: tuple[str, ...]) -> None:
-        """A pod has these addresses already."""
+        """Store the addresses that a pod has already."""
         self.free(uid)
         self._of[uid] = ips
         self._taken.update(ips)
 
     def free(self, uid: str) -> None:
-        """A pod does not need its addresses any more."""
+        """Free the addresses of a pod."""
         self._taken.difference_update(self._of.pop(uid, ()))
 
     def _next(self, cidr: str) -> str:
-        """The next free address; the first of a range is the gateway's, as with most networks."""
+        """Return the next free address; the first of a range is the gateway's, as in most networks."""
         network = ip_network(cidr, strict=False)
         size = max(min(network.num_addresses, 2**20) - 3, 0)
         for step in range(size):

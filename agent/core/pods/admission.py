@@ -1,15 +1,16 @@
-"""Whether the node takes a pod on: kubelet's checks in kubelet's order, and its words for a no."""
+"""Whether the node admits a pod: kubelet's checks, in its order and with its messages."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.capacity import is_extended
 from agent.core.model import Object
-from agent.core.pods.conditions import foreign
+from agent.core.pods.accessors import is_critical
+from agent.core.pods.conditions import conditions_of_others
+from agent.core.pods.info import PodInfo
 from agent.core.pods.matching import accepts, tolerates
-from agent.core.pods.parts import is_critical
-from agent.core.pods.resources import Claim, quality, units
+from agent.core.pods.resources import PodRequest, qos_class, units
 from agent.core.quantity import Quantity
 from agent.core.shutdown import SHUTTING_DOWN
 
@@ -35,36 +36,47 @@ _SAFE_SYSCTLS = (
 
 
 class Refusal(NamedTuple):
-    """Why a pod is not taken on."""
+    """Why a pod is not admitted."""
 
     reason: str
     message: str
 
 
-REFUSED = Refusal("PodsRefused", "This node takes no pods on (--pods=refuse).")
+ALL_REFUSED = Refusal("PodsRefused", "This node takes no pods on (--pods=refuse).")
+
+
+class Admission(NamedTuple):
+    """The decision about a new pod: the node refuses it, or the pod waits for others to end, or it is admitted."""
+
+    refusal: Refusal | None = None
+    is_waiting: bool = False
+    victims: Sequence[PodInfo] = ()  # the pods that the node kills to free resources for it
+
+
+ADMITTED = Admission()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Premises:
+class AdmissionContext:
     """What admission depends on beside the pod itself."""
 
     node: Object
-    others: tuple[Claim, ...]  # of the pods that live here already
+    others: tuple[PodRequest, ...]  # of the active pods of the node
     pressure: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
     allowed_sysctls: tuple[str, ...] = ()
 
 
-def refusal(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
-    """The first reason not to take the pod on; None where there is none."""
+def refusal(pod: Object, request: PodRequest, context: AdmissionContext) -> Refusal | None:
+    """Return the first reason not to admit the pod; None means that there is none."""
     return (
-        _under_pressure(pod, premises.pressure)
-        or _sysctl(pod, premises.allowed_sysctls)
+        _under_pressure(pod, context.pressure)
+        or _sysctl(pod, context.allowed_sysctls)
         or _operating_system(pod)
         or _strict_groups(pod)
-        or (None if is_critical(pod) else _short(wanted, premises))  # others have to go for a critical one
-        or _unwanted(pod, wanted, premises)
-        or _going_down(premises.problems)
+        or (None if is_critical(pod) else _out_of(request, context))  # other pods are preempted for a critical one
+        or _predicates(pod, request, context)
+        or _shutting_down(context.problems)
     )
 
 
@@ -72,7 +84,7 @@ def _under_pressure(pod: Object, pressure: frozenset[str]) -> Refusal | None:
     if not pressure or is_critical(pod):
         return None
     if pressure == {"MemoryPressure"} and (
-        quality(pod) != "BestEffort" or tolerates(pod["spec"].get("tolerations") or (), _MEMORY_TAINT)
+        qos_class(pod) != "BestEffort" or tolerates(pod["spec"].get("tolerations") or (), _MEMORY_TAINT)
     ):
         return None
     return Refusal("Evicted", f"The node had condition: [{' '.join(sorted(pressure))}]. ")
@@ -82,7 +94,7 @@ def _sysctl(pod: Object, allowed: Iterable[str]) -> Refusal | None:
     patterns = (*_SAFE_SYSCTLS, *allowed)
     for sysctl in (pod["spec"].get("securityContext") or {}).get("sysctls") or ():
         name = sysctl["name"].replace("/", ".")
-        if not any(name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in patterns):
+        if not any(name == entry or (entry.endswith("*") and name.startswith(entry[:-1])) for entry in patterns):
             return Refusal("SysctlForbidden", f'forbidden sysctl: "{sysctl["name"]}" not allowlisted')
     return None
 
@@ -99,15 +111,15 @@ def _operating_system(pod: Object) -> Refusal | None:
 
 
 def _strict_groups(pod: Object) -> Refusal | None:
-    """What a container runtime would have to promise, and there is none."""
+    """Refuse what only a container runtime could guarantee."""
     if (pod["spec"].get("securityContext") or {}).get("supplementalGroupsPolicy") != "Strict":
         return None
-    told = "SupplementalGroupsPolicy=Strict is not supported in this node"
-    return Refusal("SupplementalGroupsPolicyNotSupported", told)
+    message = "SupplementalGroupsPolicy=Strict is not supported in this node"
+    return Refusal("SupplementalGroupsPolicyNotSupported", message)
 
 
 class Shortage(NamedTuple):
-    """What a pod asks for, and the node has not left."""
+    """A resource of which a pod requests more than the node has left."""
 
     name: str
     requested: int
@@ -120,30 +132,30 @@ class Shortage(NamedTuple):
         return self.requested - (self.capacity - self.used)
 
 
-def shortages(wanted: Claim, premises: Premises) -> Iterator[Shortage]:
-    """Pods are counted first, then what they ask for; an extended resource that the node lacks is somebody else's."""
+def shortages(request: PodRequest, context: AdmissionContext) -> Iterator[Shortage]:
+    """Yield what the node is short of, the number of pods first; extended resources that it lacks are ignored."""
     allocatable = {
         name: units(name, Quantity.parse(text))
-        for name, text in premises.node.get("status", {}).get("allocatable", {}).items()
+        for name, text in context.node.get("status", {}).get("allocatable", {}).items()
     }
-    if len(premises.others) + 1 > allocatable.get("pods", 0):
-        yield Shortage("pods", 1, len(premises.others), allocatable.get("pods", 0))
-    asked = {name: amount for name, amount in wanted.amounts.items() if name in allocatable or not is_extended(name)}
+    if len(context.others) + 1 > allocatable.get("pods", 0):
+        yield Shortage("pods", 1, len(context.others), allocatable.get("pods", 0))
+    asked = {name: amount for name, amount in request.amounts.items() if name in allocatable or not is_extended(name)}
     for name in sorted(asked, key=lambda name: (name not in _ORDER, _ORDER.index(name) if name in _ORDER else 0)):
-        used = sum(other.amounts.get(name, 0) for other in premises.others)
+        used = sum(other.amounts.get(name, 0) for other in context.others)
         if asked[name] > 0 and asked[name] > allocatable.get(name, 0) - used:
             yield Shortage(name, asked[name], used, allocatable.get(name, 0))
 
 
-def _short(wanted: Claim, premises: Premises) -> Refusal | None:
-    for name, requested, used, capacity in shortages(wanted, premises):
+def _out_of(request: PodRequest, context: AdmissionContext) -> Refusal | None:
+    for name, requested, used, capacity in shortages(request, context):
         figures = f"requested: {requested}, used: {used}, capacity: {capacity}"
         return Refusal(f"OutOf{name}", f"Node didn't have enough resource: {name}, {figures}")
     return None
 
 
 def no_room(left: Mapping[str, int]) -> Refusal:
-    """What is said of a critical pod for which so much would be missing even if others went."""
+    """Return why a critical pod is refused: so much would be missing even after preemption."""
     figures = "".join(f"(res: {name}, q: {amount}), " for name, amount in left.items())
     return Refusal(
         "UnexpectedAdmissionError",
@@ -152,12 +164,12 @@ def no_room(left: Mapping[str, int]) -> Refusal:
     )
 
 
-def _unwanted(pod: Object, wanted: Claim, premises: Premises) -> Refusal | None:
-    """What the scheduler would have said too."""
-    node = premises.node
+def _predicates(pod: Object, request: PodRequest, context: AdmissionContext) -> Refusal | None:
+    """Run the checks that the scheduler runs, too."""
+    node = context.node
     if not accepts(pod, node):
         return _failed(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
-    if _conflicts(wanted, premises.others):
+    if _conflicts(request, context.others):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     for taint in node.get("spec", {}).get("taints") or ():
         if taint["effect"] == "NoExecute" and not tolerates(pod["spec"].get("tolerations") or (), taint):
@@ -169,38 +181,38 @@ def _failed(predicate: str, why: str) -> Refusal:
     return Refusal(predicate, f"Predicate {predicate} failed: {why}")
 
 
-def _conflicts(wanted: Claim, others: Iterable[Claim]) -> bool:
-    """Whether a port of the node is taken, at the same address or at any; there may be thousands of them."""
-    if not wanted.host_ports:
+def _conflicts(request: PodRequest, others: Iterable[PodRequest]) -> bool:
+    """Return whether another pod uses a host port, at the same address or at any; there may be thousands of ports."""
+    if not request.host_ports:
         return False
     taken: dict[tuple[str, int], set[str]] = {}
     for other in others:
         for address, protocol, port in other.host_ports:
             taken.setdefault((protocol, port), set()).add(address)
     return any(
-        found and (address == _ANY_ADDRESS or not found.isdisjoint({address, _ANY_ADDRESS}))
-        for address, protocol, port in wanted.host_ports
-        if (found := taken.get((protocol, port)))
+        used and (address == _ANY_ADDRESS or not used.isdisjoint({address, _ANY_ADDRESS}))
+        for address, protocol, port in request.host_ports
+        if (used := taken.get((protocol, port)))
     )
 
 
-def _going_down(problems: Iterable[str]) -> Refusal | None:
+def _shutting_down(problems: Iterable[str]) -> Refusal | None:
     if SHUTTING_DOWN not in problems:
         return None
     return Refusal("NodeShutdown", "Pod was rejected as the node is shutting down.")
 
 
 def rejected_status(pod: Object, why: Refusal, now: str) -> Object:
-    """The status of a pod that was not taken on: kubelet leaves it without conditions of its own."""
+    """Return the status of a refused pod: kubelet sets none of its own conditions."""
     generation = pod["metadata"].get("generation")
     status: Mapping[str, object] = {
         "phase": "Failed",
         "reason": why.reason,
         "message": f"Pod was rejected: {why.message}",
-        "qosClass": quality(pod),
+        "qosClass": qos_class(pod),
         "startTime": now,
         "observedGeneration": generation,
     }
     kept = {name: value for name, value in pod.get("status", {}).items() if name == "resourceClaimStatuses"}
-    others = {"conditions": foreign(pod)} if foreign(pod) else {}
+    others = {"conditions": conditions_of_others(pod)} if conditions_of_others(pod) else {}
     return {**kept, **others, **{name: value for name, value in status.items() if value is not None}}

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.core.conditions import find_condition
 from agent.core.model import Object
-from agent.core.pods.container import exit_code, has_run, is_waiting
-from agent.core.pods.parts import FAILED, PENDING, RUNNING, SUCCEEDED, containers, init_containers, is_sidecar
-from agent.core.pods.restarts import is_restarted
+from agent.core.pods.accessors import FAILED, PENDING, RUNNING, SUCCEEDED, containers, init_containers, is_sidecar
+from agent.core.pods.container import exit_code, has_run, is_waiting, should_restart
 
 OWN = (
     "PodScheduled",
@@ -23,93 +22,93 @@ Statuses = Mapping[str, Object]
 
 
 def phase(pod: Object, statuses: Statuses, *, is_over: bool) -> str:
-    """Kubelet's rule; a pod that is over has no container that would be run again."""
-    inits = [one for one in init_containers(pod) if not is_sidecar(one)]
-    codes = {one["name"]: exit_code(statuses[one["name"]]) for one in (*inits, *containers(pod))}
-    if any(codes[one["name"]] and not is_restarted(pod, one, codes[one["name"]], is_init=True) for one in inits):
+    """Return the pod's phase by kubelet's rules; no container of a pod that is over is restarted."""
+    inits = [spec for spec in init_containers(pod) if not is_sidecar(spec)]
+    codes = {spec["name"]: exit_code(statuses[spec["name"]]) for spec in (*inits, *containers(pod))}
+    if any(codes[spec["name"]] and not should_restart(pod, spec, codes[spec["name"]], is_init=True) for spec in inits):
         return FAILED
-    if any(codes[one["name"]] is None and not _failed_before(statuses[one["name"]]) for one in inits):
+    if any(codes[spec["name"]] is None and not _failed_before(statuses[spec["name"]]) for spec in inits):
         return PENDING
-    main = [statuses[one["name"]] for one in containers(pod)]
+    main = [statuses[spec["name"]] for spec in containers(pod)]
     if not is_initialized(pod, statuses) or not all(map(has_run, main)):
         return PENDING
-    if any("running" in statuses[one["name"]]["state"] for one in _lasting(pod)):
+    if any("running" in statuses[spec["name"]]["state"] for spec in _lasting(pod)):
         return RUNNING
-    if not is_over and any(is_restarted(pod, one, codes[one["name"]]) for one in containers(pod)):
+    if not is_over and any(should_restart(pod, spec, codes[spec["name"]]) for spec in containers(pod)):
         return RUNNING
-    return SUCCEEDED if all(codes[one["name"]] == 0 for one in containers(pod)) else FAILED
+    return SUCCEEDED if all(codes[spec["name"]] == 0 for spec in containers(pod)) else FAILED
 
 
 def is_initialized(pod: Object, statuses: Statuses) -> bool:
-    """Whether what comes after the init containers may run, or has run already."""
+    """Return whether the main containers may start, or have started already."""
     return has_run_any(pod, statuses) or not incomplete(pod, statuses)
 
 
 def has_run_any(pod: Object, statuses: Statuses) -> bool:
-    """Whether a container proper was ever started, whatever the init containers are said to be doing."""
-    return any(has_run(statuses[one["name"]]) for one in containers(pod))
+    """Return whether a main container was ever started, whatever state the init containers are in."""
+    return any(has_run(statuses[spec["name"]]) for spec in containers(pod))
 
 
 def incomplete(pod: Object, statuses: Statuses) -> list[str]:
-    """The init containers that others wait for."""
-    return [one["name"] for one in init_containers(pod) if is_waited_for(one, statuses)]
+    """Return the init containers that the main containers wait for."""
+    return [spec["name"] for spec in init_containers(pod) if is_waited_for(spec, statuses)]
 
 
 def is_waited_for(init: Object, statuses: Statuses) -> bool:
-    """Whether an init container has not come so far that the next container may be started."""
+    """Return whether the next container must not start before this init container has got further."""
     return not statuses[init["name"]].get("started" if is_sidecar(init) else "ready")
 
 
 def conditions(pod: Object, statuses: Statuses, phase: str, *, has_sandbox: bool, now: str) -> list[Object]:
-    """The conditions of others as they are, then ours in kubelet's order."""
+    """Return the conditions that others set, unchanged, then kubelet's own in its order."""
     containers_ready = _containers_ready(pod, statuses, phase)
-    told = {
+    own = {
         "PodReadyToStartContainers": (has_sandbox, "", ""),
         "Initialized": _initialized(pod, statuses, phase),
         "Ready": _ready(pod) if containers_ready[0] else containers_ready,
         "ContainersReady": containers_ready,
         "PodScheduled": (True, "", ""),
     }
-    return [*foreign(pod), *(_condition(pod, kind, *words, now=now) for kind, words in told.items())]
+    return [*conditions_of_others(pod), *(_condition(pod, kind, *outcome, now=now) for kind, outcome in own.items())]
 
 
-def foreign(pod: Object) -> list[Object]:
-    """The conditions that a kubelet leaves alone."""
-    return [one for one in pod.get("status", {}).get("conditions") or () if one["type"] not in OWN]
+def conditions_of_others(pod: Object) -> list[Object]:
+    """Return the conditions that a kubelet leaves unchanged."""
+    return [entry for entry in pod.get("status", {}).get("conditions") or () if entry["type"] not in OWN]
 
 
-_Words = tuple[bool, str, str]
+_Outcome = tuple[bool, str, str]  # status, reason, message
 
 
-def _containers_ready(pod: Object, statuses: Statuses, phase: str) -> _Words:
+def _containers_ready(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
     if phase in {SUCCEEDED, FAILED}:
         return False, "PodCompleted" if phase == SUCCEEDED else "PodFailed", ""
-    unready = [one["name"] for one in _lasting(pod) if not statuses[one["name"]]["ready"]]
+    unready = [spec["name"] for spec in _lasting(pod) if not statuses[spec["name"]]["ready"]]
     if unready:
-        return False, "ContainersNotReady", f"containers with unready status: {_listed(unready)}"
+        return False, "ContainersNotReady", f"containers with unready status: {_go_list(unready)}"
     return True, "", ""
 
 
-def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Words:
+def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
     if phase == SUCCEEDED:
         return True, "PodCompleted", ""
     if not is_initialized(pod, statuses):
-        message = f"containers with incomplete status: {_listed(incomplete(pod, statuses))}"
+        message = f"containers with incomplete status: {_go_list(incomplete(pod, statuses))}"
         return False, "ContainersNotInitialized", message
     return True, "", ""
 
 
-def _ready(pod: Object) -> _Words:
-    """Readiness gates are conditions that others set."""
+def _ready(pod: Object) -> _Outcome:
+    """Check the readiness gates: conditions that other controllers set."""
     faults = []
-    told = {one["type"]: one for one in reversed(pod.get("status", {}).get("conditions") or ())}  # the first counts
+    reported = {entry["type"]: entry for entry in reversed(pod.get("status", {}).get("conditions") or ())}  # first wins
     for gate in pod["spec"].get("readinessGates") or ():
         kind = gate["conditionType"]
-        found = told.get(kind)
-        if found is None:
+        reported_gate = reported.get(kind)
+        if reported_gate is None:
             faults.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
-        elif found["status"] != "True":
-            faults.append(f'the status of pod readiness gate "{kind}" is not "True", but {found["status"]}')
+        elif reported_gate["status"] != "True":
+            faults.append(f'the status of pod readiness gate "{kind}" is not "True", but {reported_gate["status"]}')
     return (False, "ReadinessGatesNotReady", ", ".join(faults)) if faults else (True, "", "")
 
 
@@ -134,5 +133,5 @@ def _failed_before(status: Object) -> bool:
     return is_waiting(status) and has_run(status)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _go_list(names: Iterable[str]) -> str:
     return f"[{' '.join(names)}]"

@@ -1,4 +1,4 @@
-"""The status of one container, and what happens to it next; started and ready are for its probes to say (life.py)."""
+"""The status of one container and its transitions; lifecycle.py sets `started` and `ready`, as its probes would."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -6,19 +6,19 @@ from datetime import datetime, timedelta
 from agent.core.facts import timestamp
 from agent.core.goduration import format_seconds
 from agent.core.model import Object
-from agent.core.pods.parts import moment
-from agent.core.pods.script import Script
+from agent.core.pods.run_plan import RunPlan
+from agent.core.times import parse_time
 
 RUNTIME = "fake"  # as in the Node's containerRuntimeVersion
 BACK_OFF = "CrashLoopBackOff"
 _FIRST_BACK_OFF_SECONDS, _MOST_BACK_OFF_SECONDS = 10.0, 300.0
-_MOST_RESTARTS = 2**31 - 1  # what the API has room for
-_FORGIVEN_SECONDS = 600.0  # a container that ran for so long is not held back
+_MOST_RESTARTS = 2**31 - 1  # an int32 in the API
+_FORGIVEN_SECONDS = 600.0  # after a run of this length a container restarts at once
 _LOST = "The container could not be located when the pod was terminated"
 
 
 def waiting(container: Object, reason: str) -> Object:
-    """A container that has not been started yet."""
+    """Return the status of a container that has not started yet."""
     return _with_mounts(
         {
             "name": container["name"],
@@ -34,7 +34,7 @@ def waiting(container: Object, reason: str) -> Object:
 
 
 def started(before: Object, container: Object, uid: str, now: datetime) -> Object:
-    """The container, running from now on; one that ran before is run again."""
+    """Return the status of a container that starts now; a container that ran before is restarted."""
     ended = _terminated(before) or before["lastState"].get("terminated")
     count = min(_restarts(before) + 1, _MOST_RESTARTS) if ended else _restarts(before)
     image = _tagged(container["image"])
@@ -42,26 +42,26 @@ def started(before: Object, container: Object, uid: str, now: datetime) -> Objec
         "name": container["name"],
         "image": image,
         "imageID": _digest(image),
-        "containerID": _identity(uid, container["name"], count),
+        "containerID": _container_id(uid, container["name"], count),
         "lastState": {"terminated": ended} if ended else {},
         "ready": False,
         "restartCount": count,
         "state": {"running": {"startedAt": timestamp(now)}},
     }
-    return _with_mounts(sized(status, container), container)
+    return _with_mounts(with_resources(status, container), container)
 
 
-def sized(before: Object, container: Object) -> Object:
-    """The container with what it asks for now: a resize is granted at once."""
+def with_resources(before: Object, container: Object) -> Object:
+    """Return the status with the resources of the spec: a resize takes effect at once."""
     resources = container.get("resources") or {}
-    told: Object = {"resources": {kind: resources[kind] for kind in ("limits", "requests") if resources.get(kind)}}
+    reported: Object = {"resources": {kind: resources[kind] for kind in ("limits", "requests") if resources.get(kind)}}
     if resources.get("requests"):
-        told["allocatedResources"] = resources["requests"]
-    return {**{name: value for name, value in before.items() if name != "allocatedResources"}, **told}
+        reported["allocatedResources"] = resources["requests"]
+    return {**{name: value for name, value in before.items() if name != "allocatedResources"}, **reported}
 
 
-def dated(before: Object, now: datetime) -> Object:
-    """The container with a start to count from: of one that runs since nobody knows when, that is now."""
+def with_start(before: Object, now: datetime) -> Object:
+    """Return the status with a start time: now, for a running container whose status has none."""
     running = before["state"].get("running")
     if running is None or running.get("startedAt"):
         return before
@@ -69,7 +69,7 @@ def dated(before: Object, now: datetime) -> Object:
 
 
 def ended(before: Object, at: datetime, exit_code: int) -> Object:
-    """The container after it ended."""
+    """Return the status of a running container that ends."""
     terminated = {
         "containerID": before.get("containerID", ""),
         "exitCode": exit_code,
@@ -81,7 +81,7 @@ def ended(before: Object, at: datetime, exit_code: int) -> Object:
 
 
 def stopped(before: Object, at: datetime, exit_code: int) -> Object:
-    """The container when its pod has ended: one that ran ends, one that was held back has ended as it did last."""
+    """Return the status when the pod ends: a running container ends, one that backs off keeps its last end."""
     if began := started_at(before):
         return ended(before, max(at, began), exit_code)
     if has_run(before) and is_waiting(before):
@@ -89,8 +89,8 @@ def stopped(before: Object, at: datetime, exit_code: int) -> Object:
     return before
 
 
-def accounted_for(before: Object) -> Object:
-    """The container when its pod has ended; nobody can tell what became of one that still waits."""
+def with_unknown_end(before: Object) -> Object:
+    """Return the status when the pod has ended; the end of a container that still waits is unknown."""
     if not is_waiting(before):
         return before
     terminated = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": _LOST}
@@ -98,10 +98,10 @@ def accounted_for(before: Object) -> Object:
     return {**before, "ready": False, "state": {"terminated": terminated}}
 
 
-def held_back(before: Object, pod_name: str) -> Object:
-    """A container that waits for its next try."""
-    told = format_seconds(_back_off_seconds(before))
-    message = f"back-off {told} restarting failed container={before['name']} pod={pod_name}"
+def backing_off(before: Object, pod_name: str) -> Object:
+    """Return the status of a container that waits for its next restart."""
+    delay = format_seconds(_backoff_seconds(before))
+    message = f"back-off {delay} restarting failed container={before['name']} pod={pod_name}"
     return {
         **before,
         "ready": False,
@@ -110,61 +110,69 @@ def held_back(before: Object, pod_name: str) -> Object:
     }
 
 
-def run_end(status: Object, script: Script) -> datetime | None:
-    """When a running container ends by itself."""
+def run_end(status: Object, plan: RunPlan) -> datetime | None:
+    """Return when a running container ends by itself; None means never."""
     began = started_at(status)
-    return None if began is None or script.run_seconds is None else began + timedelta(seconds=script.run_seconds)
+    return None if began is None or plan.run_seconds is None else began + timedelta(seconds=plan.run_seconds)
 
 
 def started_at(status: Object) -> datetime | None:
-    """Since when a container runs; None while it does not."""
+    """Return since when a container runs; None while it does not."""
     running = status["state"].get("running")
-    return moment(running["startedAt"]) if running else None
+    return parse_time(running["startedAt"]) if running else None
 
 
 def exit_code(status: Object) -> int | None:
-    """How a container ended; None while it has not, or will be run again."""
+    """Return the exit code of an ended container; None while it runs or waits."""
     terminated = _terminated(status)
     return None if terminated is None else int(terminated["exitCode"])
 
 
 def has_run(status: Object) -> bool:
-    """Whether a container was ever started."""
+    """Return whether a container was ever started."""
     return not is_waiting(status) or "terminated" in status["lastState"]
 
 
 def is_waiting(status: Object) -> bool:
-    """Whether a container neither runs nor has ended; one that the API tells nothing about waits, too."""
+    """Return whether a container neither runs nor has ended; a container with an empty state waits, too."""
     return "running" not in status["state"] and "terminated" not in status["state"]
 
 
-def back_off_end(status: Object) -> datetime | None:
-    """Until when an ended container is held back; None where its end is not known."""
+def should_restart(pod: Object, container: Object, exit_code: int | None, *, is_init: bool = False) -> bool:
+    """Return whether a container that ended with this code is restarted; an init container only after a failure."""
+    policy = container.get("restartPolicy") or pod["spec"].get("restartPolicy") or "Always"
+    if is_init and policy == "Always" and not container.get("restartPolicy"):
+        policy = "OnFailure"
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def backoff_end(status: Object) -> datetime | None:
+    """Return until when an ended container backs off; None where its end is unknown."""
     ended = _terminated(status) or status["lastState"]["terminated"]
     if not ended.get("finishedAt"):
         return None
-    return moment(ended["finishedAt"]) + timedelta(seconds=_back_off_seconds(status))
+    return parse_time(ended["finishedAt"]) + timedelta(seconds=_backoff_seconds(status))
 
 
-def _back_off_seconds(status: Object) -> float:
-    """How long after its end a container is held back: not the first time, then ever longer."""
+def _backoff_seconds(status: Object) -> float:
+    """Return how long a container backs off after its end: not at all the first time, then ever longer."""
     ended = _terminated(status) or status["lastState"]["terminated"]
     if not _restarts(status) or not ended.get("startedAt"):
         return 0.0
-    if moment(ended["finishedAt"]) - moment(ended["startedAt"]) > timedelta(seconds=_FORGIVEN_SECONDS):
+    if parse_time(ended["finishedAt"]) - parse_time(ended["startedAt"]) > timedelta(seconds=_FORGIVEN_SECONDS):
         return 0.0
     doublings = min(_restarts(status) - 1, 10)
     return float(min(_FIRST_BACK_OFF_SECONDS * 2**doublings, _MOST_BACK_OFF_SECONDS))
 
 
 def _restarts(status: Object) -> int:
-    """How often a container was run again; the API takes numbers below zero, which would be counted up from at once."""
+    """Return the restart count; the API accepts negative numbers, which count as none."""
     return max(0, int(status["restartCount"]))
 
 
 def _terminated(status: Object) -> Object | None:
-    found: Object | None = status["state"].get("terminated")
-    return found
+    terminated: Object | None = status["state"].get("terminated")
+    return terminated
 
 
 def _with_mounts(status: Object, container: Object) -> Object:
@@ -173,21 +181,21 @@ def _with_mounts(status: Object, container: Object) -> Object:
 
 
 def _mount(mount: Object) -> Object:
-    told = {"name": mount["name"], "mountPath": mount["mountPath"]}
-    return {**told, "readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else told
+    status = {"name": mount["name"], "mountPath": mount["mountPath"]}
+    return {**status, "readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else status
 
 
 def _tagged(image: str) -> str:
-    """The image with the tag that kubelet adds where there is none."""
+    """Return the image with the tag that kubelet adds where there is none."""
     return image if "@" in image or ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 def _digest(image: str) -> str:
-    """A reference by digest, the same one for the same image."""
+    """Return a reference by digest, always the same for the same image."""
     if "@" in image:
         return image
     return f"{image.rpartition(':')[0]}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
 
 
-def _identity(uid: str, name: str, count: int) -> str:
+def _container_id(uid: str, name: str, count: int) -> str:
     return f"{RUNTIME}://{hashlib.sha256(f'{uid}/{name}/{count}'.encode()).hexdigest()}"

@@ -1,25 +1,25 @@
-"""Events about a pod: the difference between two of its states."""
+"""Events about a pod, from the difference between two of its statuses."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.core.model import Object
-from agent.core.pods.container import BACK_OFF
-from agent.core.pods.ending import SHUTDOWN_REASON
-from agent.core.pods.parts import (
+from agent.core.pods.accessors import (
     EPHEMERAL,
     FAILED,
     SUCCEEDED,
     container_statuses,
     full_name,
-    is_doomed,
     is_sidecar,
+    is_terminating,
     placed_containers,
 )
+from agent.core.pods.container import BACK_OFF
+from agent.core.pods.termination import SHUTDOWN_REASON
 
 
 class PodEvent(NamedTuple):
-    """Something that happened to a pod, or to the part of it that a path names."""
+    """An event about a pod, or about the container that a field path names."""
 
     reason: str
     message: str
@@ -28,20 +28,20 @@ class PodEvent(NamedTuple):
 
 
 def pod_events(pod: Object, status: Object) -> list[PodEvent]:
-    """What a kubelet tells when the status of a pod becomes this one."""
+    """Return the events that a kubelet records when the status of a pod becomes this one."""
     old = pod.get("status", {})
     was, now, events = _by_name(old), _by_name(status), []
     for place, container in placed_containers(pod):
         before, after = was.get(container["name"], {}), now.get(container["name"], {})
         events += _placed(place, container, _container_events(pod, container, before, after))
-        if _is_told_to_end(pod, status, place, container):
+        if _is_killed(pod, status, place, container):
             events += _killing(place, container, before)
     return [*events, *_ends(old, status)]
 
 
 def removal_events(pod: Object) -> list[PodEvent]:
-    """What a kubelet tells when a pod is gone before it was seen to be deleted."""
-    if is_doomed(pod) and _is_noticed(pod):
+    """Return the events that a kubelet records when a pod is gone whose deletion it has not seen."""
+    if is_terminating(pod) and _is_deletion_seen(pod):
         return []
     statuses = _by_name(pod.get("status", {}))
     return [
@@ -52,7 +52,7 @@ def removal_events(pod: Object) -> list[PodEvent]:
 
 
 def reference(pod: Object, path: str = "") -> Object:
-    """The pod, or a part of it, as an event refers to it."""
+    """Return the reference to the pod, or to one of its containers, for an event."""
     metadata = pod["metadata"]
     about = {
         "apiVersion": "v1",
@@ -73,19 +73,19 @@ def _container_events(pod: Object, container: Object, before: Object, after: Obj
         yield PodEvent("Started", "Container started")
     waiting = state.get("waiting") or {}
     if waiting.get("reason") == BACK_OFF and waiting != was.get("waiting"):
-        told = f"Back-off restarting failed container {container['name']} in pod {full_name(pod)}"
-        yield PodEvent("BackOff", told, "Warning")
+        message = f"Back-off restarting failed container {container['name']} in pod {full_name(pod)}"
+        yield PodEvent("BackOff", message, "Warning")
 
 
-def _is_told_to_end(pod: Object, status: Object, place: str, container: Object) -> bool:
-    """The first status after a deletion says that it was seen; without one, only the pod's end is a reason."""
-    if is_doomed(pod):
-        return not _is_noticed(pod)
-    outlives = place == EPHEMERAL or is_sidecar(container)  # and would run on beside what has ended by itself
+def _is_killed(pod: Object, status: Object, place: str, container: Object) -> bool:
+    """A deletion kills containers with the first status after it; without one, only the end of the pod does."""
+    if is_terminating(pod):
+        return not _is_deletion_seen(pod)
+    outlives = place == EPHEMERAL or is_sidecar(container)  # of main containers that end by themselves
     return status["phase"] in {SUCCEEDED, FAILED} and (bool(status.get("reason")) or outlives)
 
 
-def _is_noticed(pod: Object) -> bool:
+def _is_deletion_seen(pod: Object) -> bool:
     return bool(pod.get("status", {}).get("observedGeneration") == pod["metadata"].get("generation"))
 
 
@@ -103,15 +103,15 @@ def _pulled(container: Object) -> Iterator[PodEvent]:
     image = container["image"]
     if container.get("imagePullPolicy") == "Always":
         yield PodEvent("Pulling", f'Pulling image "{image}"')
-        told = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
-        yield PodEvent("Pulled", told)
+        message = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
+        yield PodEvent("Pulled", message)
     else:
-        told = f'Container image "{image}" already present on machine and can be accessed by the pod'
-        yield PodEvent("Pulled", told)
+        message = f'Container image "{image}" already present on machine and can be accessed by the pod'
+        yield PodEvent("Pulled", message)
 
 
 def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
-    """Why a pod was rejected, evicted or out of time; of a node that goes down only the Node tells."""
+    """Yield why a pod was rejected, evicted or out of time; a shutdown is an event about the Node only."""
     reason = status.get("reason")
     if not reason or reason == SHUTDOWN_REASON or status["phase"] != FAILED or old.get("phase") == FAILED:
         return
@@ -120,4 +120,4 @@ def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
 
 
 def _by_name(status: Object) -> dict[str, Object]:
-    return {one["name"]: one for one in container_statuses(status)}
+    return {entry["name"]: entry for entry in container_statuses(status)}

@@ -1,12 +1,10 @@
-"""Which pod has to go when the node runs short of something, and what is said of it."""
+"""Which pod the node evicts under pressure, and what its status and events say."""
 
 from collections.abc import Iterable, Mapping
 
 from agent.core.events import NodeEvent
 from agent.core.eviction import Observation, Threshold
-from agent.core.model import Object
-from agent.core.pods.parts import is_critical, priority, wanted_grace_seconds
-from agent.core.pods.resources import pod_requests, units
+from agent.core.pods.info import PodInfo
 from agent.core.quantity import Quantity
 
 _EVICTED = "Evicted"
@@ -26,53 +24,49 @@ _RESOURCES = {
 
 
 def most_urgent(thresholds: Iterable[Threshold]) -> Threshold | None:
-    """The shortage that is met first: memory, then whatever else."""
-    return min(thresholds, key=lambda one: (resource_of(one) != "memory", one.signal), default=None)
+    """Return the threshold to act on first: memory, then any other."""
+    return min(thresholds, key=lambda entry: (resource_of(entry) != "memory", entry.signal), default=None)
 
 
 def resource_of(threshold: Threshold) -> str:
-    """What the node is short of."""
+    """Return the resource that the node is short of."""
     return _RESOURCES[threshold.signal]
 
 
-def attempt(resource: str) -> NodeEvent:
-    """What is said of the node."""
+def reclaim_event(resource: str) -> NodeEvent:
+    """Return the event about the node when it starts to evict."""
     return NodeEvent("EvictionThresholdMet", f"Attempting to reclaim {resource}", "Warning")
 
 
-def ranked(pods: Iterable[Object], threshold: Threshold) -> list[Object]:
-    """The pods that may go, first the one that goes first.
+def rank_for_eviction(pods: Iterable[PodInfo], threshold: Threshold) -> list[PodInfo]:
+    """Return the pods that may be evicted, in the order of eviction.
 
-    Kubelet asks first who uses more than it requested. Nothing is run here, so nobody does: what counts is the
-    priority, and then who requested least.
+    Kubelet evicts pods first that use more than they requested. Nothing runs here, so no pod does: the priority counts,
+    and then the request.
     """
     resource = resource_of(threshold)
     return sorted(
-        (pod for pod in pods if not is_critical(pod)), key=lambda pod: (priority(pod), _requested(pod, resource))
+        (pod for pod in pods if not pod.is_critical),
+        key=lambda pod: (pod.priority, pod.request.amounts.get(resource, 0)),
     )
 
 
-def grace_seconds(pod: Object, threshold: Threshold, most_seconds: int) -> float:
-    """How long a pod may take: no time to lose below a hard threshold."""
+def grace_seconds(pod: PodInfo, threshold: Threshold, most_seconds: int) -> float:
+    """Return the grace period of an evicted pod: a second below a hard threshold."""
     if not threshold.grace_seconds:
         return _IMMEDIATE_SECONDS
-    return float(min(most_seconds, wanted_grace_seconds(pod)))
+    return float(min(most_seconds, pod.grace_seconds))
 
 
-def verdict(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[str, str]:
-    """The reason and the message that an evicted pod is given."""
+def eviction_reason(threshold: Threshold, signals: Mapping[str, Observation]) -> tuple[str, str]:
+    """Return the reason and the message in the status of an evicted pod."""
     resource = resource_of(threshold)
     message = f"The node was low on resource: {resource}. "
-    if found := signals.get(threshold.signal):
-        least = threshold.value.of(found.capacity)
-        told = Quantity.of_bytes(least) if threshold.value.percent is not None else _amount(resource, least)
-        message += f"Threshold quantity: {told}, available: {_amount(resource, found.available)}. "
+    if observation := signals.get(threshold.signal):
+        least = threshold.value.of(observation.capacity)
+        quantity = Quantity.of_bytes(least) if threshold.value.percent is not None else _amount(resource, least)
+        message += f"Threshold quantity: {quantity}, available: {_amount(resource, observation.available)}. "
     return _EVICTED, message
-
-
-def _requested(pod: Object, resource: str) -> int:
-    requests = pod_requests(pod)
-    return units(resource, requests[resource]) if resource in requests else 0
 
 
 def _amount(resource: str, amount: int) -> Quantity:

@@ -1,4 +1,4 @@
-"""Whether a node is one that a pod accepts: selectors, affinity and tolerations as the API defines them."""
+"""Whether a node matches a pod: node selectors, node affinity and tolerations as the API defines them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ from agent.core.model import Object
 
 
 def accepts(pod: Object, node: Object) -> bool:
-    """Whether nodeSelector and the required node affinity of a pod match the node."""
+    """Return whether nodeSelector and the required node affinity of a pod match the node."""
     labels = node["metadata"].get("labels", {})
     wanted = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
@@ -18,34 +18,34 @@ def accepts(pod: Object, node: Object) -> bool:
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Whether one of the tolerations is for this taint."""
+    """Return whether one of the tolerations matches the taint."""
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _term_matches(term: Object, node: Object) -> bool:
-    """An empty term matches nothing."""
+    """Return whether all requirements match; an empty term matches nothing."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     names = {"metadata.name": node["metadata"]["name"]}
     return bool(expressions or fields) and (
-        all(_matches(one, node["metadata"].get("labels", {})) for one in expressions)
-        and all(_matches(one, names) for one in fields)
+        all(_matches(entry, node["metadata"].get("labels", {})) for entry in expressions)
+        and all(_matches(entry, names) for entry in fields)
     )
 
 
 def _matches(requirement: Object, labels: Mapping[str, str]) -> bool:
     key, values = requirement["key"], requirement.get("values") or ()
-    found = labels.get(key)
+    value = labels.get(key)
     match requirement["operator"]:
         case "In":
-            return found in values
+            return value in values
         case "NotIn":
-            return found not in values
+            return value not in values
         case "Exists":
-            return found is not None
+            return value is not None
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt" as operator:
-            return found is not None and _compares(operator, found, values[0] if values else "")
+            return value is not None and _compares(operator, value, values[0] if values else "")
         case _:
             return False
 
@@ -63,7 +63,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 def _compares(operator: str, left: str, right: str) -> bool:
     try:
-        one, other = parse_int(left, bits=64), parse_int(right, bits=64)
+        first, second = parse_int(left, bits=64), parse_int(right, bits=64)
     except ValueError:
         return False
-    return one > other if operator == "Gt" else one < other
+    return first > second if operator == "Gt" else first < second

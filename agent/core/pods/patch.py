@@ -1,4 +1,4 @@
-"""The smallest strategic-merge patch from one pod status to another."""
+"""The strategic-merge patch from one pod status to another."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ _REPLACE = {"$patch": "replace"}
 
 
 def status_patch(pod: Object, status: Object) -> Object | None:
-    """What must be sent so that the pod has this status, for this very pod only; None where it has it already."""
+    """Return the smallest patch that gives this pod, and no other with its name, the status; None if it has it."""
     old = pod.get("status", {})
     changes: Object = {}
     for name in sorted(old.keys() | status.keys()):
         before, after = old.get(name), status.get(name)
-        if before != after and (before or after or name == "resources"):  # none is told as an empty map
+        if before != after and (before or after or name == "resources"):  # kubelet writes no resources as an empty map
             changes |= _changed(name, before, after)
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": changes} if changes else None
 
@@ -31,8 +31,8 @@ def _changed(name: str, before: Any, after: Any) -> Object:
 
 
 def _conditions(before: list[Object], after: list[Object]) -> Object:
-    kinds = [one["type"] for one in after]
-    if {one["type"] for one in before} - set(kinds):
+    kinds = [condition["type"] for condition in after]
+    if {condition["type"] for condition in before} - set(kinds):
         return {"conditions": [*after, _REPLACE]}
     diff = conditions_diff(before, after)
-    return diff if diff["conditions"] or kinds != [one["type"] for one in before] else {}
+    return diff if diff["conditions"] or kinds != [condition["type"] for condition in before] else {}

@@ -1,11 +1,11 @@
-"""What a pod asks of the node: requests, limits and the class of service that follows from them."""
+"""Requests and limits of a pod, and the QoS class that follows from them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agent.core.model import Object
-from agent.core.pods.parts import containers, init_containers, is_sidecar
-from agent.core.quantity import Quantity
+from agent.core.pods.accessors import containers, init_containers, is_sidecar
+from agent.core.quantity import Quantity, parse_quantity
 
 Amounts = dict[str, Quantity]
 _COMPUTE = ("cpu", "memory")
@@ -13,39 +13,39 @@ _ZERO = Quantity(0)
 
 
 def pod_requests(pod: Object) -> Amounts:
-    """What the scheduler sets aside: requests of the whole pod, its overhead included."""
+    """Return the requests of the whole pod, overhead included, as the scheduler counts them."""
     total = _aggregated(pod, "requests")
     return _added(total | _pod_level(pod, "requests"), _parsed(pod["spec"].get("overhead")))
 
 
 def pod_limits(pod: Object) -> Amounts:
-    """The limits of the whole pod; overhead is added to those that there are."""
+    """Return the limits of the whole pod; overhead is added to existing limits only."""
     total = _aggregated(pod, "limits") | _pod_level(pod, "limits")
     overhead = _parsed(pod["spec"].get("overhead"))
     return _added(total, {name: amount for name, amount in overhead.items() if total.get(name, _ZERO).nano})
 
 
 def printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    """Amounts as the API writes them."""
+    """Return amounts as the API writes them."""
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def quality(pod: Object) -> str:
-    """The pod's class of service: Guaranteed, Burstable or BestEffort."""
-    told: str | None = pod.get("status", {}).get("qosClass")
-    return told or _quality(pod)
+def qos_class(pod: Object) -> str:
+    """Return the pod's QoS class: Guaranteed, Burstable or BestEffort."""
+    reported: str | None = pod.get("status", {}).get("qosClass")
+    return reported or _qos_class(pod)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a pod takes of the node while it lives, in the units that the scheduler counts in."""
+class PodRequest:
+    """What an active pod takes of the node, in the scheduler's units."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
     host_ports: frozenset[tuple[str, str, int]] = frozenset()  # address, protocol, port
 
 
-def claim(pod: Object) -> Claim:
-    """What this pod takes."""
+def request_of(pod: Object) -> PodRequest:
+    """Return what this pod takes."""
     amounts = {name: units(name, amount) for name, amount in pod_requests(pod).items()}
     ports = frozenset(
         (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])  # noqa: S104  as the scheduler
@@ -53,17 +53,18 @@ def claim(pod: Object) -> Claim:
         for port in container.get("ports") or ()
         if port.get("hostPort")
     )
-    return Claim(amounts, ports)
+    return PodRequest(amounts, ports)
 
 
 def units(name: str, amount: Quantity) -> int:
-    """An amount as the scheduler counts it: CPUs in thousandths, everything else in whole units."""
+    """Convert an amount to the scheduler's units: CPU in millicores, everything else in whole units."""
     return amount.millis if name == "cpu" else amount.value
 
 
-def _quality(pod: Object) -> str:
+def _qos_class(pod: Object) -> str:
     level = pod["spec"].get("resources")
-    parts = [level] if level else [one.get("resources") or {} for one in (*containers(pod), *init_containers(pod))]
+    specs = (*containers(pod), *init_containers(pod))
+    parts = [level] if level else [spec.get("resources") or {} for spec in specs]
     requests, limits = _sum_of_compute(parts, "requests"), _sum_of_compute(parts, "limits")
     if not requests and not limits:
         return "BestEffort"
@@ -87,7 +88,7 @@ def _sum_of_compute(parts: list[Object], kind: str) -> Amounts:
 
 
 def _aggregated(pod: Object, kind: str) -> Amounts:
-    """Containers and sidecars together, or the most that is needed while an init container runs."""
+    """Sum up main containers and sidecars, or take what an init container needs while it runs if that is more."""
     total: Amounts = {}
     for container in containers(pod):
         total = _added(total, _of(container, kind))
@@ -114,15 +115,15 @@ def _of(container: Object, kind: str) -> Amounts:
 
 
 def _parsed(texts: Mapping[str, str] | None) -> Amounts:
-    return {name: Quantity.parse(text) for name, text in (texts or {}).items()}
+    return {name: parse_quantity(text) for name, text in (texts or {}).items()}
 
 
 def _added(left: Amounts, right: Amounts) -> Amounts:
-    return _merged(left, right, lambda one, other: one.plus(other))
+    return _merged(left, right, lambda first, second: first.plus(second))
 
 
 def _most(left: Amounts, right: Amounts) -> Amounts:
-    return _merged(left, right, lambda one, other: other if other.nano > one.nano else one)
+    return _merged(left, right, lambda first, second: second if second.nano > first.nano else first)
 
 
 def _merged(left: Amounts, right: Amounts, both: Callable[[Quantity, Quantity], Quantity]) -> Amounts:

@@ -1,4 +1,4 @@
-"""Static pods: those that a file asks for, and the mirror pods that show them in the cluster."""
+"""Static pods, which manifest files define, and the mirror pods that show them in the API."""
 
 import hashlib
 import json
@@ -9,18 +9,18 @@ from agent.core.model import Object
 
 _PREFIX = "kubernetes.io/config"
 _MIRROR, _HASH = f"{_PREFIX}.mirror", f"{_PREFIX}.hash"
-_FOR_EVER = {"operator": "Exists", "effect": "NoExecute"}
+_TOLERATE_NO_EXECUTE = {"operator": "Exists", "effect": "NoExecute"}
 
 
 class Manifest(NamedTuple):
-    """A pod as a file describes it."""
+    """A static pod and the file that defines it."""
 
     path: str
     pod: Object
 
 
 def manifest_fault(pod: object) -> str | None:
-    """Why something that a file holds is no pod; None where it is one."""
+    """Return why the content of a manifest file is no pod; None if it is one."""
     if not isinstance(pod, dict) or pod.get("kind") != "Pod":
         return "it is not a Pod"
     metadata, spec = pod.get("metadata"), pod.get("spec")
@@ -35,12 +35,12 @@ def manifest_fault(pod: object) -> str | None:
 
 
 def mirror_pod(manifest: Manifest, node: Object, now: datetime) -> Object:
-    """The pod that shows a static one: under the node's name, owned by the Node, and never in anybody's way."""
+    """Return the mirror pod: named after the node, owned by the Node, and not evicted by taints."""
     metadata, spec = manifest.pod["metadata"], manifest.pod["spec"]
     name = node["metadata"]["name"]
-    told = manifest_hash(manifest, name)
+    digest = manifest_hash(manifest, name)
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
-    marks = {_HASH: told, _MIRROR: told, f"{_PREFIX}.source": "file", f"{_PREFIX}.seen": now.isoformat()}
+    marks = {_HASH: digest, _MIRROR: digest, f"{_PREFIX}.source": "file", f"{_PREFIX}.seen": now.isoformat()}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -51,17 +51,17 @@ def mirror_pod(manifest: Manifest, node: Object, now: datetime) -> Object:
             "annotations": {**(metadata.get("annotations") or {}), **marks},
             "ownerReferences": [owner],
         },
-        "spec": {**spec, "nodeName": name, "tolerations": [*(spec.get("tolerations") or ()), _FOR_EVER]},
+        "spec": {**spec, "nodeName": name, "tolerations": [*(spec.get("tolerations") or ()), _TOLERATE_NO_EXECUTE]},
     }
 
 
 def manifest_hash(manifest: Manifest, node_name: str) -> str:
-    """What tells one version of a manifest from another."""
-    words = json.dumps([manifest.pod, f"host:{node_name}", f"file:{manifest.path}"], sort_keys=True)
-    return hashlib.sha256(words.encode()).hexdigest()[:32]
+    """Return a hash that changes with the manifest."""
+    content = json.dumps([manifest.pod, f"host:{node_name}", f"file:{manifest.path}"], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def shown_hash(mirror: Object) -> str:
-    """Which version a mirror pod shows."""
-    shown: str = mirror["metadata"]["annotations"][_MIRROR]
-    return shown
+def mirror_hash(mirror: Object) -> str:
+    """Return the hash of the static pod that a mirror pod shows."""
+    value: str = mirror["metadata"]["annotations"][_MIRROR]
+    return value

@@ -1,4 +1,4 @@
-"""The status of a pod as a kubelet tells it, from the statuses of its containers."""
+"""The status of a pod as a kubelet reports it, from the statuses of its containers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,48 +6,48 @@ from datetime import datetime
 
 from agent.core.facts import timestamp
 from agent.core.model import Object
-from agent.core.pods.conditions import Statuses, conditions, foreign
+from agent.core.pods.accessors import containers, ephemeral_containers, init_containers, on_host_network
+from agent.core.pods.conditions import Statuses, conditions, conditions_of_others
 from agent.core.pods.container import has_run
-from agent.core.pods.ending import Order
-from agent.core.pods.parts import containers, ephemeral_containers, init_containers, on_host_network
-from agent.core.pods.resources import pod_limits, pod_requests, printed, quality
+from agent.core.pods.resources import pod_limits, pod_requests, printed, qos_class
+from agent.core.pods.termination import KillRequest
 
 _DISRUPTION = "DisruptionTarget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a pod's life depends on beside the pod."""
+class PodContext:
+    """What the next status of a pod depends on beside the pod."""
 
     now: datetime
     host_ips: tuple[str, ...]
-    pod_ips: tuple[str, ...] | None  # None: there are none to be had yet
+    pod_ips: tuple[str, ...] | None  # None: the pod waits for addresses
     job_seconds: float
-    order: Order | None = None
+    kill_request: KillRequest | None = None
 
 
-def pod_status(pod: Object, statuses: Statuses, phase: str, setting: Setting, *, has_sandbox: bool) -> Object:
-    """What is told of a pod in this phase; fields that are not a kubelet's stay as they are."""
-    now, old = timestamp(setting.now), pod.get("status", {})
+def pod_status(pod: Object, statuses: Statuses, phase: str, context: PodContext, *, has_sandbox: bool) -> Object:
+    """Return the status of a pod in this phase; fields that a kubelet does not own stay unchanged."""
+    now, old = timestamp(context.now), pod.get("status", {})
     own = {
         "phase": phase,
         "conditions": conditions(pod, statuses, phase, has_sandbox=has_sandbox, now=now),
-        "hostIP": next(iter(setting.host_ips), None),
-        "hostIPs": _addresses(setting.host_ips),
+        "hostIP": next(iter(context.host_ips), None),
+        "hostIPs": _addresses(context.host_ips),
         "startTime": old.get("startTime") or now,
-        "qosClass": quality(pod),
+        "qosClass": qos_class(pod),
         "observedGeneration": pod["metadata"].get("generation"),
         "initContainerStatuses": [statuses[spec["name"]] for spec in init_containers(pod)],
         "containerStatuses": _in_order(containers(pod), statuses),
         "ephemeralContainerStatuses": _in_order(ephemeral_containers(pod), statuses),
     }
     kept = {name: value for name, value in old.items() if name not in own}
-    told = {name: value for name, value in own.items() if value not in (None, [])}
-    return {**kept, **_network(pod, statuses, setting), **_resources(pod), **told}
+    reported = {name: value for name, value in own.items() if value not in (None, [])}
+    return {**kept, **_network(pod, statuses, context), **_resources(pod), **reported}
 
 
 def with_disruption(pod: Object, status: Object, message: str, now: datetime) -> Object:
-    """The status of a pod that the node itself has ended; the condition stands before our own."""
+    """Add the condition DisruptionTarget, before kubelet's own, to the status of a pod that the node has killed."""
     disruption = {
         "type": _DISRUPTION,
         "status": "True",
@@ -58,17 +58,17 @@ def with_disruption(pod: Object, status: Object, message: str, now: datetime) ->
     }
     if generation := pod["metadata"].get("generation"):
         disruption["observedGeneration"] = generation
-    others = [one for one in status["conditions"] if one["type"] != _DISRUPTION]
-    place = len([one for one in foreign(pod) if one["type"] != _DISRUPTION])
+    others = [entry for entry in status["conditions"] if entry["type"] != _DISRUPTION]
+    place = len([entry for entry in conditions_of_others(pod) if entry["type"] != _DISRUPTION])
     return {**status, "conditions": [*others[:place], disruption, *others[place:]]}
 
 
-def _network(pod: Object, statuses: Statuses, setting: Setting) -> Object:
-    """The pod's addresses: once told they stay; those of the host network are the node's."""
+def _network(pod: Object, statuses: Statuses, context: PodContext) -> Object:
+    """Return the pod's addresses, unless it has some: the node's own on the host network, otherwise its pod IPs."""
     if pod.get("status", {}).get("podIP"):
         return {}
     on_host = on_host_network(pod)
-    ips = setting.host_ips if on_host else setting.pod_ips
+    ips = context.host_ips if on_host else context.pod_ips
     if not ips or not (on_host or any(map(has_run, statuses.values()))):
         return {}
     return {"podIP": ips[0], "podIPs": _addresses(ips)}
@@ -77,8 +77,8 @@ def _network(pod: Object, statuses: Statuses, setting: Setting) -> Object:
 def _resources(pod: Object) -> Object:
     requests, limits = printed(pod_requests(pod)), printed(pod_limits(pod))
     parts = {"limits": limits, "requests": requests}
-    told: Object = {"resources": {name: amounts for name, amounts in parts.items() if amounts}}
-    return told | ({"allocatedResources": requests} if requests else {})
+    reported: Object = {"resources": {name: amounts for name, amounts in parts.items() if amounts}}
+    return reported | ({"allocatedResources": requests} if requests else {})
 
 
 def _in_order(specs: Iterable[Object], statuses: Statuses) -> list[Object]:

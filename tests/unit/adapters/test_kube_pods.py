@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from agent.adapters.answers import TooLarge, page, watch_event
-from agent.adapters.kube_pods import PodSelection
+from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.ports import Unavailable
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +36,9 @@ class Lane:
     def answer(self, query):
         return json.dumps({"metadata": {"resourceVersion": "3"}, "items": [*self.items]}).encode()
 
+    async def call(self, method, path, body, content_type=""):
+        return json.loads(json.dumps(self.items[0]))
+
     async def stream(self, path, query, *, seconds):
         for kind, obj in self.events:
             yield watch_event(json.dumps({"type": kind, "object": obj}).encode())
@@ -47,6 +50,20 @@ async def watched(selection):
 
 async def names(selection):
     return [one["metadata"]["name"] for one in (await selection.list()).objects]
+
+
+async def test_pods_come_without_their_managed_fields():
+    managed = pod("a", "4")
+    managed["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    lane = Lane(("ADDED", managed), items=[managed])
+    selection, api = PodSelection(lane, "n1"), KubePods(lane)
+    seen = [
+        *(await selection.list()).objects,
+        *[obj async for _, obj in selection.watch("3", seconds=1)],
+        await api.create(pod("a", "")),
+        await api.patch_status("ns", "a", {}),
+    ]
+    assert [one["metadata"] for one in seen] == [pod("a", "4")["metadata"]] * 4
 
 
 async def test_a_list_leaves_it_out_and_tells_of_it_once(caplog):

@@ -10,14 +10,15 @@ from agent.adapters.shapes import NodeShape, misfit
 from agent.core.eviction import Amount, Threshold
 from agent.core.facts import timestamp
 from agent.core.pods.addresses import host_addresses, pod_ranges
-from agent.core.pods.admission import Premises, refusal, rejected_status
+from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
-from agent.core.pods.eviction import ranked
-from agent.core.pods.life import turn
+from agent.core.pods.eviction import rank_for_eviction
+from agent.core.pods.info import pod_info
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.resources import claim
-from agent.core.pods.stats import pod_info, pod_stats
-from agent.core.pods.status import Setting
+from agent.core.pods.resources import request_of
+from agent.core.pods.stats import pod_stats
+from agent.core.pods.status import PodContext
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
 VALUES = (None, True, -1, 3.5, 10**30, "", "x", "9" * 40, "2026-01-01T00:00:00Z", [], [None], {}, {"a": []}, [{}])
@@ -78,17 +79,19 @@ def mutated(original, chance):
 
 def decide(the_pod, node):
     """Everything that is ever decided about a pod."""
-    wanted = claim(the_pod)
-    why = refusal(the_pod, wanted, Premises(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"})))
+    wanted = request_of(the_pod)
+    why = refusal(
+        the_pod, wanted, AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
+    )
     statuses = [rejected_status(the_pod, why, "now")] if why else []
-    setting = Setting(now=NOW, host_ips=host_addresses(node), pod_ips=("10.0.0.2",), job_seconds=1.0)
-    statuses.append(turn(the_pod, setting).status)
+    context = PodContext(now=NOW, host_ips=host_addresses(node), pod_ips=("10.0.0.2",), job_seconds=1.0)
+    statuses.append(next_status(the_pod, context).status)
     for status in statuses:
         status_patch(the_pod, status)
         pod_events(the_pod, status)
     removal_events(the_pod)
     list(pod_stats([pod_info(the_pod)], NOW))
-    ranked([the_pod], Threshold("memory.available", Amount(100 * 2**20)))
+    rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", Amount(100 * 2**20)))
     pod_ranges(node)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
-from agent.core.pods.ending import Order
+from agent.core.pods.termination import KillRequest
 from agent.core.schedule import Pace
 from agent.core.shutdown import GracePeriod
 from agent.loops.eviction import EvictionLoop
 from agent.loops.pods import PodLoop
-from agent.loops.podshutdown import end_in_groups
+from agent.loops.podshutdown import kill_pods_by_priority
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Conflict, NotFound, Unavailable
@@ -187,7 +187,7 @@ async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
         await settle()
         pods.drop("a")
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert told.events[-1] == ("a", "Killing")
     assert told.forgotten == ["uid-a"]
     assert pods.deleted == []
@@ -222,7 +222,7 @@ async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(
         await settle()
         pods.doom("a", grace=0)
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert pods.patches == ["a", "a", "a"]
     assert [reason for _, reason in told.events].count("Killing") == 1
 
@@ -234,7 +234,7 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(lo
         pods.meanwhile = pods.drop  # the watch is faster than the answer
         pods.mark("a", generation=2)
         await settle()
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
 
 
@@ -358,7 +358,9 @@ async def test_a_pod_of_the_same_name_is_another_pod(loop, pods):
         await settle()
         pods.objects["a"]["metadata"]["uid"] = "another"  # and nobody has told us yet
         count = len(pods.patches)
-        pods.watcher.put(merged(loop.shelf.pods()[0], {"metadata": {"generation": 7, "resourceVersion": "999"}}))
+        pods.watcher.put(
+            merged(loop.store.get("uid-a").decode(), {"metadata": {"generation": 7, "resourceVersion": "999"}})
+        )
         await settle()
     assert len(pods.patches) == count
 
@@ -388,7 +390,7 @@ async def test_a_list_forgets_what_it_does_not_show(loop, pods, told):
         pods.add("b")
         await settle()
         loop.reset([copy.deepcopy(pods.objects["b"])], "99")
-        assert [pod["metadata"]["name"] for pod in loop.shelf.pods()] == ["b"]
+        assert [pod.name for pod in loop.store.infos()] == ["b"]
     assert told.events[-1] == ("a", "Killing")  # as by a kubelet, however it is told that the pod is gone
 
 
@@ -440,7 +442,7 @@ async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, queue, d
         await churn(pods, voice, 0, 100)
         before = await churn(pods, voice, 100, 200)
         after = await churn(pods, voice, 200, 400)
-        assert loop.shelf.pods() == []
+        assert loop.store.size == 0
     assert after - before < 100
 
 
@@ -457,8 +459,8 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, clock, tol
     eviction = EvictionLoop(
         eviction=config.eviction,
         pressure=monitor.pressure(config.eviction),
-        pods=loop.shelf.lively,
-        end=loop.end,
+        pods=loop.store.running,
+        kill=loop.kill,
         events=node_voice,
         clock=clock,
     )
@@ -483,10 +485,10 @@ async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop
     async with running(loop):
         await clock.advance(1)
         pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        loop.end(pods.objects["evicted"], Order("Evicted", "short of memory", 30.0, clock.now()))
+        loop.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
         pods.drop("gone")
         await clock.advance(2)
-        ending = asyncio.create_task(end_in_groups(loop, periods=(GracePeriod(0, 20),), clock=clock))
+        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=(GracePeriod(0, 20),), clock=clock))
         await clock.advance(5)
         assert not ending.done()
         await clock.advance(2)
@@ -503,7 +505,7 @@ async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priorit
         pods.add(name, spec=spec, metadata=metadata)
     periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
     async with running(loop):
-        ending = asyncio.create_task(end_in_groups(loop, periods=periods, clock=clock))
+        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=periods, clock=clock))
         await clock.advance(19)
         assert pods.phase("common") == "Running"
         await clock.advance(2)

@@ -2,8 +2,8 @@ import copy
 
 import pytest
 
-from agent.core.pods.static import Manifest
-from agent.loops.podshelf import PodShelf
+from agent.core.pods.static import Manifest, mirror_hash
+from agent.loops.podstore import PodStore
 from agent.loops.staticpods import StaticPodLoop
 from agent.ports import AlreadyExists, Unavailable
 from tests.fakes import running, settle
@@ -25,8 +25,8 @@ class Files:
 class Cluster:
     """Creates pods, and shows them."""
 
-    def __init__(self, shelf):
-        self.shelf, self.created, self.fail = shelf, [], None
+    def __init__(self, store):
+        self.store, self.created, self.fail = store, [], None
 
     async def create(self, pod):
         if self.fail:
@@ -34,12 +34,12 @@ class Cluster:
         self.created.append(pod)
         stored = copy.deepcopy(pod)
         stored["metadata"] |= {"uid": f"uid-{len(self.created)}", "resourceVersion": str(len(self.created))}
-        self.shelf.keep(stored)
+        self.store.upsert(stored)
 
 
 @pytest.fixture
-def shelf():
-    return PodShelf()
+def store():
+    return PodStore()
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def files():
 
 
 @pytest.fixture
-def cluster(shelf):
-    return Cluster(shelf)
+def cluster(store):
+    return Cluster(store)
 
 
 @pytest.fixture
-def loop(files, cluster, shelf, state, clock, process):
+def loop(files, cluster, store, state, clock, process):
     state.node = copy.deepcopy(NODE)
     return StaticPodLoop(
         source=files,
         pods=cluster,
-        shelf=shelf,
+        store=store,
         state=state,
         clock=clock,
         check_seconds=20.0,
@@ -87,9 +87,9 @@ async def test_it_is_shown_once(loop, cluster, clock):
     assert len(cluster.created) == 1
 
 
-async def test_a_mirror_that_goes_is_made_again_at_once(loop, cluster, shelf):
+async def test_a_mirror_that_goes_is_made_again_at_once(loop, cluster, store):
     async with running(loop):
-        shelf.forget("uid-1")
+        store.remove("uid-1")
         loop.missing.set()
         await settle()
     assert len(cluster.created) == 2
@@ -98,15 +98,15 @@ async def test_a_mirror_that_goes_is_made_again_at_once(loop, cluster, shelf):
 async def test_a_file_that_changed_asks_for_another_pod(loop, cluster, files, clock):
     async with running(loop):
         mirror = cluster.created[0]
-        assert loop.wants(mirror)
+        assert loop.wants(mirror_hash(mirror))
         files.manifests[0] = files.manifests[0]._replace(pod={**files.manifests[0].pod, "metadata": {"name": "x"}})
         await clock.advance(20)
-        assert not loop.wants(mirror)
+        assert not loop.wants(mirror_hash(mirror))
     assert cluster.created[-1]["metadata"]["name"] == "x-n1"
 
 
 async def test_before_anybody_has_looked_nothing_is_known_about_a_mirror(loop):
-    assert loop.wants({"metadata": {"annotations": {"kubernetes.io/config.mirror": "any"}}}) is None
+    assert loop.wants("any") is None
 
 
 @pytest.mark.parametrize("failure", [AlreadyExists("there is an older one"), Unavailable("away")])

@@ -339,7 +339,7 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
         before = counted(node)
         await clock.advance(600)
         assert counted(node) == before
-        assert [pod["metadata"]["name"] for pod in node.node.pod_loop.shelf.pods()] == ["good", "later"]
+        assert [pod.name for pod in node.node.pod_loop.store.infos()] == ["good", "later"]
 
 
 async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes, events):

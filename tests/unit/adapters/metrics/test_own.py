@@ -11,7 +11,7 @@ from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
 from agent.controllers.certificates import CertificateMetrics
 from agent.core.config import Config
-from agent.core.pods.stats import pod_info
+from agent.core.pods.info import PodCounts, pod_info
 from agent.core.tally import Registry
 from agent.node import NodeClients
 from agent.process import Process
@@ -26,11 +26,11 @@ def read(page):
     return {family.name: family for family in text_string_to_metric_families(page.decode())}
 
 
-def own(*measured, pods=()):
-    metrics = Registry()
+def own(*measured, counts=None):
+    metrics, counts = Registry(), counts or PodCounts()
     for one in measured:
         metrics.collect(one.families)
-    return OwnMetrics(Config(node_name="n1"), metrics=metrics, pods=lambda: pods, feature_gates={"AllAlpha": True})
+    return OwnMetrics(Config(node_name="n1"), metrics=metrics, pods=lambda: counts, feature_gates={"AllAlpha": True})
 
 
 async def test_a_node_tells_what_it_is():
@@ -50,8 +50,10 @@ async def test_pods_are_counted_as_a_kubelet_counts_them():
         {},
     ]
     metadata = {"namespace": "ns", "name": "p", "uid": "u"}
-    infos = [pod_info({"metadata": metadata, "status": status}) for status in pods]
-    told = read(await own(pods=infos).metrics())
+    counts = PodCounts()
+    for status in pods:
+        counts.add(pod_info({"metadata": metadata, "spec": {"containers": []}, "status": status}))
+    told = read(await own(counts=counts).metrics())
     assert told["kubelet_running_pods"].samples[0].value == 1
     states = {sample.labels["container_state"]: sample.value for sample in told["kubelet_running_containers"].samples}
     assert states == {"running": 1, "exited": 1}

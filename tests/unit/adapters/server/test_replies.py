@@ -11,7 +11,7 @@ from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.replies import plain, streamed
-from agent.loops.podshelf import PodShelf
+from agent.loops.podstore import PodStore
 from tests.fakes import idle, running, settle, until
 
 pytestmark = pytest.mark.anyio
@@ -52,10 +52,10 @@ async def read(port, *, at_most=2**40):
 
 
 async def test_pods_are_sent_from_what_is_stored_with_little_memory_and_a_turn_for_everybody_else():
-    shelf = PodShelf()
+    store = PodStore()
     for number in range(40):
-        shelf.keep(pod(number, MIB))
-    sources = type("Sources", (), {"pods": shelf.encoded})
+        store.upsert(pod(number, MIB))
+    sources = type("Sources", (), {"pods": store.encoded})
     node, turns = NodeEndpoints(sources, SystemClock()), 0
 
     async def beat():

@@ -3,12 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from agent.core.pods.ending import Order
+from agent.core.pods.accessors import container_statuses
 from agent.core.pods.events import PodEvent, pod_events
-from agent.core.pods.life import turn
-from agent.core.pods.parts import container_statuses
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.status import Setting
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
 from tests.fakes import START, merged
 
 NOW = START.replace(microsecond=0)
@@ -38,7 +38,7 @@ class Life:
         self.pod, self.now, self._job_seconds = the_pod, NOW, job_seconds
         self.next_at: datetime | None = None
         self.events: list[PodEvent] = []
-        self.order: Order | None = None
+        self.order: KillRequest | None = None
         self.ips: tuple[str, ...] | None = ("10.0.0.2",)
         self.look()
 
@@ -50,14 +50,14 @@ class Life:
     def look(self) -> None:
         """Bring the status up to date, as often as there is something new."""
         while True:
-            setting = Setting(
+            context = PodContext(
                 now=self.now,
                 host_ips=("192.0.2.1",),
                 pod_ips=self.ips,
                 job_seconds=self._job_seconds,
-                order=self.order,
+                kill_request=self.order,
             )
-            status, self.next_at = turn(self.pod, setting)
+            status, self.next_at = next_status(self.pod, context)
             if (patch := status_patch(self.pod, status)) is None:
                 return
             self.events += pod_events(self.pod, status)

@@ -1,7 +1,7 @@
 import pytest
 
-from agent.core.pods.admission import Premises, refusal, rejected_status
-from agent.core.pods.resources import Claim, claim
+from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
+from agent.core.pods.resources import PodRequest, request_of
 from agent.core.shutdown import SHUTTING_DOWN
 from tests.unit.core.pods.builders import NODE, container, expression, pod, required
 
@@ -16,9 +16,9 @@ def port(number, **more):
     return container(ports=[{"containerPort": 80, "hostPort": number, **more}])
 
 
-def refused(the_pod, *others, **premises):
-    claims = tuple(claim(other) for other in others)
-    found = refusal(the_pod, claim(the_pod), Premises(**({"node": NODE, "others": claims} | premises)))
+def refused(the_pod, *others, **context):
+    claims = tuple(request_of(other) for other in others)
+    found = refusal(the_pod, request_of(the_pod), AdmissionContext(**({"node": NODE, "others": claims} | context)))
     return found and (found.reason, found.message)
 
 
@@ -166,7 +166,7 @@ def test_strict_groups_need_a_runtime_that_can_do_it(policy, fits):
 def test_a_rejected_pod_keeps_the_conditions_of_others_only():
     conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "example.com/x", "status": "True"}]
     the_pod = pod(requests(cpu="9"), status={"phase": "Pending", "conditions": conditions})
-    why = refusal(the_pod, claim(the_pod), Premises(node=NODE, others=()))
+    why = refusal(the_pod, request_of(the_pod), AdmissionContext(node=NODE, others=()))
     assert rejected_status(the_pod, why, "now") == {
         "phase": "Failed",
         "reason": "OutOfcpu",
@@ -181,4 +181,4 @@ def test_a_rejected_pod_keeps_the_conditions_of_others_only():
 def test_a_claim_counts_what_the_scheduler_counts():
     sidecar = container("side", restartPolicy="Always", ports=[{"hostPort": 1}])
     init = container("init", ports=[{"hostPort": 2}])
-    assert claim(pod(initContainers=[sidecar, init])) == Claim({}, frozenset({("0.0.0.0", "TCP", 1)}))
+    assert request_of(pod(initContainers=[sidecar, init])) == PodRequest({}, frozenset({("0.0.0.0", "TCP", 1)}))

@@ -3,8 +3,16 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.core.eviction import Amount, Observation, Threshold
-from agent.core.pods.eviction import attempt, grace_seconds, most_urgent, ranked, resource_of, verdict
-from agent.core.pods.shutdown import groups, parting
+from agent.core.pods.eviction import (
+    eviction_reason,
+    grace_seconds,
+    most_urgent,
+    rank_for_eviction,
+    reclaim_event,
+    resource_of,
+)
+from agent.core.pods.info import pod_info
+from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.shutdown import GracePeriod
 from tests.unit.core.pods.builders import container, pod
 
@@ -19,21 +27,21 @@ PERIODS = (GracePeriod(0, 20), GracePeriod(1000, 5), GracePeriod(2_000_000_000, 
 def named(name, memory="0", **spec):
     the_pod = pod(container(resources={"requests": {"memory": memory}}), **spec)
     the_pod["metadata"]["name"] = name
-    return the_pod
+    return pod_info(the_pod)
 
 
 def names(pods):
-    return [one["metadata"]["name"] for one in pods]
+    return [one.name for one in pods]
 
 
 def test_the_lowest_priority_goes_first_then_who_asked_for_least():
     pods = [named("large", "2Gi"), named("small", "1Mi"), named("dear", priority=5), named("cheap", "4Gi", priority=-1)]
-    assert names(ranked(pods, MEMORY)) == ["cheap", "small", "large", "dear"]
+    assert names(rank_for_eviction(pods, MEMORY)) == ["cheap", "small", "large", "dear"]
 
 
 def test_what_the_node_needs_stays():
     mirror = named("static", annotations={"kubernetes.io/config.mirror": "x"})
-    assert ranked([named("critical", priority=2_000_000_000), mirror], MEMORY) == []
+    assert rank_for_eviction([named("critical", priority=2_000_000_000), mirror], MEMORY) == []
 
 
 def test_memory_is_most_urgent():
@@ -51,27 +59,31 @@ def test_memory_is_most_urgent():
     ],
 )
 def test_an_evicted_pod_is_told_what_was_short(threshold, observation, told):
-    reason, message = verdict(threshold, {threshold.signal: observation})
+    reason, message = eviction_reason(threshold, {threshold.signal: observation})
     assert (reason, message) == ("Evicted", f"The node was low on resource: {told}")
 
 
 def test_the_node_says_what_it_tries_to_get_back():
-    assert attempt(resource_of(DISK)).message == "Attempting to reclaim ephemeral-storage"
+    assert reclaim_event(resource_of(DISK)).message == "Attempting to reclaim ephemeral-storage"
 
 
 @pytest.mark.parametrize(("threshold", "wanted", "seconds"), [(MEMORY, 30, 1.0), (SOFT, 30, 20.0), (SOFT, 5, 5.0)])
 def test_below_a_hard_threshold_there_is_no_time_to_lose(threshold, wanted, seconds):
-    assert grace_seconds(pod(terminationGracePeriodSeconds=wanted), threshold, 20) == seconds
+    assert grace_seconds(pod_info(pod(terminationGracePeriodSeconds=wanted)), threshold, 20) == seconds
 
 
 def test_pods_end_by_priority_when_the_node_goes_down():
     pods = [named("c", priority=2_000_000_001), named("a", priority=-5), named("b", priority=999)]
-    assert [(group.seconds, names(group.pods)) for group in groups(pods, PERIODS)] == [(20, ["a", "b"]), (10, ["c"])]
-    assert [group.seconds for group in groups([named("at", priority=1000)], PERIODS)] == [5]
+    groups = priority_groups(pods, PERIODS)
+    assert [(group.seconds, names(group.pods)) for group in groups] == [
+        (20, ["a", "b"]),
+        (10, ["c"]),
+    ]
+    assert [group.seconds for group in priority_groups([named("at", priority=1000)], PERIODS)] == [5]
 
 
 def test_a_pod_has_no_longer_than_its_group_and_no_longer_than_it_wants():
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert parting(pod(terminationGracePeriodSeconds=3), 20, now).grace_seconds == 3.0
-    order = parting(pod(), 20, now)
+    assert kill_for_shutdown(pod_info(pod(terminationGracePeriodSeconds=3)), 20, now).grace_seconds == 3.0
+    order = kill_for_shutdown(pod_info(pod()), 20, now)
     assert (order.reason, order.grace_seconds) == ("Terminated", 20.0)

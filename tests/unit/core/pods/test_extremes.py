@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.pods.admission import REFUSED, Premises, refusal, rejected_status
-from agent.core.pods.ending import Order, stop
+from agent.core.pods.admission import ALL_REFUSED, AdmissionContext, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
-from agent.core.pods.life import turn
-from agent.core.pods.parts import moment
+from agent.core.pods.info import pod_info
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import making_room, victims
-from agent.core.pods.resources import Claim, claim
-from agent.core.pods.shutdown import groups, parting
-from agent.core.pods.stats import pod_info, pod_stats
-from agent.core.pods.status import Setting
+from agent.core.pods.preemption import kill_for_preemption, victims
+from agent.core.pods.resources import PodRequest, request_of
+from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
+from agent.core.pods.stats import pod_stats
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest, termination
 from agent.core.shutdown import GracePeriod
+from agent.core.times import parse_time
 from tests.fakes import merged
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, pod
 
@@ -117,18 +118,20 @@ def pods(draw):
     return the_pod
 
 
-orders = st.none() | st.builds(
-    lambda seconds: Order("Evicted", "why", seconds, NOW), st.sampled_from([0.0, 1.0, 30.0, 1e9])
+kill_requests = st.none() | st.builds(
+    lambda seconds: KillRequest("Evicted", "why", seconds, NOW), st.sampled_from([0.0, 1.0, 30.0, 1e9])
 )
 
 
-@given(the_pod=pods(), order=orders)
-def test_every_pod_has_a_next_status(the_pod, order):
+@given(the_pod=pods(), kill_request=kill_requests)
+def test_every_pod_has_a_next_status(the_pod, kill_request):
     now = NOW
     for seconds in (0, 0, 1, 3600, 10**9):
         now += timedelta(seconds=seconds)
-        setting = Setting(now=now, host_ips=("192.0.2.1",), pod_ips=("10.0.0.2",), job_seconds=10.0, order=order)
-        status, next_at = turn(the_pod, setting)
+        context = PodContext(
+            now=now, host_ips=("192.0.2.1",), pod_ips=("10.0.0.2",), job_seconds=10.0, kill_request=kill_request
+        )
+        status, next_at = next_status(the_pod, context)
         assert next_at is None or next_at.tzinfo
         patch = status_patch(the_pod, status)
         pod_events(the_pod, status)
@@ -137,15 +140,15 @@ def test_every_pod_has_a_next_status(the_pod, order):
 
 @given(the_pod=pods())
 def test_every_pod_can_be_judged_ended_and_told_about(the_pod):
-    wanted = claim(the_pod)
-    refused = refusal(the_pod, wanted, Premises(node=NODE, others=(wanted,)))
-    rejected_status(the_pod, refused or REFUSED, FAR)
-    stop(the_pod, making_room(the_pod, NOW))
-    victims([the_pod], {"pods": 1})
+    wanted, info = request_of(the_pod), pod_info(the_pod)
+    refused = refusal(the_pod, wanted, AdmissionContext(node=NODE, others=(wanted,)))
+    rejected_status(the_pod, refused or ALL_REFUSED, FAR)
+    termination(the_pod, kill_for_preemption(info, NOW))
+    victims([info], {"pods": 1})
     removal_events(the_pod)
-    list(pod_stats([pod_info(the_pod)], NOW))
-    for group in groups([the_pod], [GracePeriod(0, 30)]):
-        stop(the_pod, parting(the_pod, group.seconds, NOW))
+    list(pod_stats([info], NOW))
+    for group in priority_groups([info], [GracePeriod(0, 30)]):
+        termination(the_pod, kill_for_shutdown(info, group.seconds, NOW))
 
 
 @pytest.mark.parametrize("began", [FAR, "2200-06-01T00:00:00Z"])
@@ -189,21 +192,21 @@ def test_the_work_grows_with_the_containers_and_not_with_their_square():
     several = pod(
         initContainers=[Counted(container(f"i{number}")) for number in range(300)], status={"startTime": began}
     )
-    setting = Setting(now=NOW, host_ips=("192.0.2.1",), pod_ips=("10.0.0.2",), job_seconds=10.0)
-    assert turn(several, setting).status["phase"] == "Running"
+    context = PodContext(now=NOW, host_ips=("192.0.2.1",), pod_ips=("10.0.0.2",), job_seconds=10.0)
+    assert next_status(several, context).status["phase"] == "Running"
     assert Counted.looks < 300 * 50
 
 
 def test_a_word_of_a_quarter_of_a_megabyte_counts_as_not_said():
     life = Life(pod(annotations={"fake-kubelet.dev/run-for": "0s" * 100_000, "fake-kubelet.dev/stop-after": "1h" * 99}))
     assert life.after(3600).restarts() == 0
-    assert stop(life.pod, making_room(life.pod, NOW)).at == NOW
+    assert termination(life.pod, kill_for_preemption(pod_info(life.pod), NOW)).at == NOW
 
 
 def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():
     def clash(one, other):
-        premises = Premises(node=NODE, others=(Claim(host_ports=frozenset({other})),))
-        found = refusal(pod(), Claim(host_ports=frozenset({one})), premises)
+        context = AdmissionContext(node=NODE, others=(PodRequest(host_ports=frozenset({other})),))
+        found = refusal(pod(), PodRequest(host_ports=frozenset({one})), context)
         return found is not None and found.reason == "NodePorts"
 
     assert clash(("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80))
@@ -216,4 +219,4 @@ def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():
 @pytest.mark.parametrize("text", [FAR, "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
 def test_a_moment_is_aware_and_can_be_moved_by_a_century(text):
     for years in (-100, 100):
-        assert datetime(1800, 1, 1, tzinfo=UTC) < moment(text) + timedelta(days=365 * years)
+        assert datetime(1800, 1, 1, tzinfo=UTC) < parse_time(text) + timedelta(days=365 * years)

@@ -1,6 +1,7 @@
 import pytest
 
-from agent.core.pods.preemption import is_preemptable, unmet, victims
+from agent.core.pods.info import pod_info
+from agent.core.pods.preemption import is_preemptable, still_missing, victims
 
 CRITICAL = 2_000_000_000
 
@@ -8,11 +9,11 @@ CRITICAL = 2_000_000_000
 def pod(name, priority=0, limited=False, **requests):
     resources = {"requests": requests, **({"limits": requests} if limited else {})}
     spec = {"priority": priority, "containers": [{"name": "c", "image": "i", "resources": resources}]}
-    return {"metadata": {"name": name}, "spec": spec}
+    return pod_info({"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"}, "spec": spec})
 
 
 def chosen(among, **missing):
-    return [one["metadata"]["name"] for one in victims(among, missing)]
+    return [one.name for one in victims(among, missing)]
 
 
 @pytest.mark.parametrize(
@@ -49,5 +50,5 @@ def test_the_least_guaranteed_go_first():
 
 
 def test_what_all_of_them_would_not_free_is_told():
-    assert unmet({"cpu": 1500, "pods": 1}, [pod("a", cpu="1")]) == {"cpu": 500}
-    assert unmet({"cpu": 1000}, [pod("a", cpu="1")]) == {}
+    assert still_missing({"cpu": 1500, "pods": 1}, [pod("a", cpu="1")]) == {"cpu": 500}
+    assert still_missing({"cpu": 1000}, [pod("a", cpu="1")]) == {}

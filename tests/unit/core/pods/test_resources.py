@@ -1,6 +1,6 @@
 import pytest
 
-from agent.core.pods.resources import pod_limits, pod_requests, printed, quality
+from agent.core.pods.resources import pod_limits, pod_requests, printed, qos_class
 from tests.unit.core.pods.builders import container, pod
 
 
@@ -66,4 +66,4 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
     ],
 )
 def test_the_class_of_service(the_pod, expected):
-    assert quality(the_pod) == expected
+    assert qos_class(the_pod) == expected

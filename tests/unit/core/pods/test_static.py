@@ -1,4 +1,4 @@
-from agent.core.pods.static import Manifest, manifest_hash, mirror_pod, shown_hash
+from agent.core.pods.static import Manifest, manifest_hash, mirror_hash, mirror_pod
 from tests.fakes import START
 
 NODE = {"metadata": {"name": "n1", "uid": "uid-1"}}
@@ -17,7 +17,7 @@ def test_a_mirror_pod_is_owned_by_the_node_and_shows_the_manifest():
     ]
     assert mirror["metadata"]["annotations"]["kubernetes.io/config.source"] == "file"
     assert mirror["spec"]["nodeName"] == "n1"
-    assert shown_hash(mirror) == manifest_hash(manifest(), "n1")
+    assert mirror_hash(mirror) == manifest_hash(manifest(), "n1")
 
 
 def test_no_taint_drives_a_mirror_pod_out():

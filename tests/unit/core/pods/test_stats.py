@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
-from agent.core.pods.stats import pod_info, pod_stats
+from agent.core.pods.info import pod_info
+from agent.core.pods.stats import pod_stats
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TIME, SINCE = "2026-01-02T03:04:05Z", "2026-01-02T03:00:00Z"
@@ -12,7 +13,8 @@ NOTHING = {
 
 
 def pod(name="p", **status):
-    return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": {}}, "status": status}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "labels": {}}
+    return {"metadata": metadata, "spec": {"containers": []}, "status": status}
 
 
 def statuses(**states):

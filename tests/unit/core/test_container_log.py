@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.story import LogOptions, NoLog, container_log
+from agent.core.container_log import LogOptions, LogUnavailable, container_log
 
 BEGIN, END = "2026-01-01T10:00:00Z", "2026-01-01T10:00:30Z"
 
@@ -93,6 +93,6 @@ def test_a_log_is_that_of_one_life_as_a_kubelet_chooses_it(found, previous, told
     ],
 )
 def test_where_there_is_no_log_a_kubelets_words_say_why(found, previous, words):
-    with pytest.raises(NoLog) as refusal:
+    with pytest.raises(LogUnavailable) as refusal:
         container_log(found, "c", LogOptions(previous=previous))
     assert str(refusal.value) == words.format('container "c" in pod "web"')

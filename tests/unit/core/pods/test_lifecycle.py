@@ -2,10 +2,10 @@ from datetime import timedelta
 
 import pytest
 
-from agent.core.pods.ending import Order
-from agent.core.pods.life import turn
+from agent.core.pods.lifecycle import next_status
 from agent.core.pods.patch import status_patch
-from agent.core.pods.status import Setting
+from agent.core.pods.status import PodContext
+from agent.core.pods.termination import KillRequest
 from tests.unit.core.pods.builders import NOW, Life, container, pod
 
 SIDE = container("side", restartPolicy="Always")
@@ -79,7 +79,7 @@ def test_a_container_that_is_run_again_tells_how_it_ended_before():
 
 def test_a_pod_that_the_node_ends_was_killed():
     life = Life(pod())
-    life.order = Order("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
+    life.order = KillRequest("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
     life.look()
     assert (life.status["phase"], life.status["reason"], life.state()) == ("Failed", "Evicted", "ended 137")
 
@@ -119,8 +119,8 @@ def test_a_condition_of_a_pod_has_the_time_of_its_last_change():
 
 def test_a_pod_keeps_the_address_that_it_was_given():
     life = Life(pod())
-    setting = Setting(now=life.now, host_ips=("192.0.2.1",), pod_ips=("10.0.0.3",), job_seconds=1.0)
-    status = turn(life.pod, setting).status
+    context = PodContext(now=life.now, host_ips=("192.0.2.1",), pod_ips=("10.0.0.3",), job_seconds=1.0)
+    status = next_status(life.pod, context).status
     assert (status["podIP"], status["podIPs"]) == ("10.0.0.2", [{"ip": "10.0.0.2"}])
 
 
@@ -239,7 +239,7 @@ def test_a_deadline_ends_a_pod():
 
 def test_an_ordered_end_is_told_with_its_reason():
     life = Life(pod())
-    life.order = Order("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
+    life.order = KillRequest("Evicted", "The node was low on resource: memory. ", 1.0, life.now)
     life.look()
     assert (life.status["phase"], life.status["reason"]) == ("Failed", "Evicted")
     assert life.status["conditions"][0] | {"lastTransitionTime": ""} == {
