@@ -8,7 +8,7 @@ from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
 from agent.cli.grammar import default_text, metavar
-from agent.core.config import KUBELET_VERSION
+from agent.core.kubelet_data.version import KUBELET_VERSION
 
 _INTRODUCTION = f"""# Flags
 

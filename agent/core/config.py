@@ -6,14 +6,12 @@ from ipaddress import ip_address
 
 from agent.core.errors import ConfigError
 from agent.core.eviction import Threshold
+from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import Taint, check_labels
 from agent.core.model import IPAddress
 from agent.core.names import subdomain_faults
 from agent.core.quantity import Quantity
 from agent.core.shutdown import GracePeriod
-
-KUBELET_VERSION = "v1.36.3"
-"""The kubelet whose behaviour is reproduced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
