@@ -10,10 +10,10 @@ import sys
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
-from agent.core.config import Config, Eviction
 from agent.core.eviction import DEFAULT_HARD, parse_thresholds
 from agent.loops.observe import Observer
 from agent.loops.readiness import Readiness
+from tests.settings import Config, Eviction
 
 _BUDGET = 0.003  # of one core
 

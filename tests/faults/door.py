@@ -14,7 +14,6 @@ from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes,
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
-from agent.core.config import Config
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
 from agent.core.csr import Refused, issued, overdue, serving_template
@@ -47,6 +46,7 @@ from agent.loops.podshelf import PodShelf
 from agent.ports import ApiError
 from tests.fakes import START, facts, host_snapshot
 from tests.faults import objects
+from tests.settings import Config
 
 Reader = Callable[[bytes], Any]
 

@@ -3,13 +3,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.core.config import Config, Registration
 from agent.loops.membership import Membership
 from agent.loops.ownnode import OwnNode
 from agent.loops.readiness import Readiness
 from agent.loops.weather import Weather
 from agent.node import Lanes, Node
 from tests.fakes import FakeClock, FakeHost, FakeObjects
+from tests.settings import Config, Registration
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,12 @@ import pytest
 from agent.adapters.certificates.early import early_child
 from agent.adapters.certificates.smith import Smith
 from agent.adapters.certificates.store import PemStore
-from agent.core.config import Certificates, Config
 from agent.core.x509 import read_certificates
 from agent.enrolment import enrol
 from agent.loops.weather import Weather
 from agent.ports import StartError
 from tests.fakes import FakeClock
+from tests.settings import Certificates, Config
 
 pytestmark = pytest.mark.anyio
 

@@ -3,12 +3,12 @@ import logging
 import pytest
 
 from agent.controllers.lease import LeaseController
-from agent.core.config import Config
 from agent.machinery.isolation import UnexpectedErrors
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Conflict, Forbidden, Unavailable
 from tests.fakes import running
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 

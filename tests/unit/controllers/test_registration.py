@@ -1,10 +1,10 @@
 import pytest
 
 from agent.controllers.registration import Registration
-from agent.core.config import Config
 from agent.loops.observe import Observer
 from agent.ports import Forbidden, Rejected, Unavailable
 from tests.fakes import FakeHost, Recorded, running
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,6 @@ import pytest
 from agent.controllers.registration import Registration as Registering
 from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
-from agent.core.config import Config, Eviction, Registration
 from agent.core.eviction import parse_thresholds
 from agent.loops.membership import Membership
 from agent.loops.observe import Observer
@@ -14,6 +13,7 @@ from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import Recorded, host_snapshot, running
+from tests.settings import Config, Eviction, Registration
 
 pytestmark = pytest.mark.anyio
 

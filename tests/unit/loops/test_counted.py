@@ -2,13 +2,13 @@
 
 import pytest
 
-from agent.core.config import Heartbeat
 from agent.core.events import STARTING
 from agent.core.schedule import Pace
 from agent.loops.events import EventLoop
 from agent.loops.weather import Weather
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import FakeObjects, host_snapshot, running
+from tests.settings import Heartbeat
 
 pytestmark = pytest.mark.anyio
 

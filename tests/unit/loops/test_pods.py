@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
 from agent.core.pods.ending import Order
 from agent.core.schedule import Pace
@@ -18,6 +17,7 @@ from agent.loops.pods import PodLoop
 from agent.loops.podshutdown import end_in_groups
 from agent.ports import Conflict, NotFound, Unavailable
 from tests.fakes import FakeHost, Recorded, merged, running, settle
+from tests.settings import Config, Eviction, Pods
 
 pytestmark = pytest.mark.anyio
 

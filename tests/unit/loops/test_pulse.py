@@ -1,10 +1,10 @@
 import pytest
 
-from agent.core.config import Config, Eviction, Heartbeat, Registration
 from agent.core.portrait import Renewal
 from agent.loops.pulse import Pulse
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import running
+from tests.settings import Config, Eviction, Heartbeat, Registration
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from agent.core.conditions import is_ready
-from agent.core.config import Config
 from agent.loops.weather import Weather
 from agent.node import Node
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import host_snapshot, running
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.adapters.host.sensor_tally import SensorTally
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
-from agent.core.config import Config
 from agent.core.pods.stats import pod_info
 from agent.loops.renewals import CLIENT, Renewals
 from agent.node import Lanes, Node
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 
