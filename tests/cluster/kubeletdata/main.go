@@ -185,6 +185,12 @@ func fieldsOf(declared reflect.StructField, value reflect.Value, structs map[str
 	return []field{described}
 }
 
+// decoded are the types, beside strings and structs of them, that agent/adapters/settings/kinds.py decodes.
+var decoded = []string{
+	"bool", "int32", "int64", "float64", "v1.Duration", "v1.Time", "v1.TimeOrMetaDuration", "v1.VerbosityLevel",
+	"resource.Quantity", "resource.QuantityValue",
+}
+
 // typeText returns the name of a type, with the elements of lists and maps that have a name of their own.
 func typeText(of reflect.Type) string {
 	switch of.Kind() {
@@ -194,7 +200,12 @@ func typeText(of reflect.Type) string {
 		return "[]" + typeText(of.Elem())
 	case reflect.Map:
 		return "map[string]" + typeText(of.Elem())
+	case reflect.String:
+		return of.String()
 	default:
+		if structOf(of) == nil && !slices.Contains(decoded, of.String()) {
+			panic("no kind is known for " + of.String())
+		}
 		return of.String()
 	}
 }
@@ -212,11 +223,11 @@ func structOf(held reflect.Type) reflect.Type {
 }
 
 // plain returns the value as JSON says it.
-func plain(value any) (decoded any) {
+func plain(value any) (found any) {
 	text, err := json.Marshal(value)
 	must(err)
-	must(json.Unmarshal(text, &decoded))
-	return decoded
+	must(json.Unmarshal(text, &found))
+	return found
 }
 
 // changes returns the dotted paths at which the second value has another one than the first, with that.
