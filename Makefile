@@ -11,7 +11,7 @@ FAST := -n auto -m "not real and not root and not slow" tests/unit tests/contrac
 
 unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew
 
-.PHONY: demo test test-fast test-lowest mutants audit kind-test fuzz lint format lock bench clean
+.PHONY: demo test test-fast test-lowest mutants audit kind-test fuzz lint format lock sync-kubelet bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -68,6 +68,11 @@ lock: $(VENV)/.dev
 	@$(COMPILE) pyproject.toml --output-file requirements.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(COMPILE) - --output-file requirements-build.lock
+
+# agent/core/kubelet_data from the Go code of the Kubernetes that tests/cluster/go.mod pins, and docs/flags.md; needs Go.
+sync-kubelet: $(VENV)/.dev
+	@$(BIN)/python -m tests.cluster.sync_kubelet
+	@$(BIN)/python -m agent.cli.reference > docs/flags.md
 
 bench: bench-side_by_side
 

@@ -23,7 +23,7 @@ from tests.groups import GroupScheduling, group_of
 _FIGURE = "figure"
 _NO_CONTROL_PLANE = "no control plane to test against: "
 # What a test needs, however indirectly, by its fixtures: tests are chosen by these words.
-_MARKS = {"binaries": "real", "metrics_server": "real", "root": "root"}
+_MARKS = {"binaries": "real", "kubelet_data": "real", "metrics_server": "real", "root": "root"}
 _RANK_OF_OTHERS = 2
 
 settings.register_profile("patient", settings(), deadline=None)  # a busy machine is no fault
@@ -62,6 +62,15 @@ def control_plane(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         lacking(f"{_NO_CONTROL_PLANE}{reason}")
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def kubelet_data() -> Path:
+    """The Go program that prints what is the kubelet's own."""
+    try:
+        return build.built(build.KUBELET_DATA, build=False) / "kubeletdata"
+    except build.NoControlPlane as reason:
+        lacking(f"{_NO_CONTROL_PLANE}{reason}")
 
 
 @pytest.fixture(scope="session")

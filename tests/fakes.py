@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
-from agent.core.config import Config
 from agent.core.facts import Facts
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network, Object
 from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unavailable
+from tests.settings import Config
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 GIB = 2**30

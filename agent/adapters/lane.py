@@ -32,8 +32,8 @@ from agent.adapters.keepalive import notice_silence
 from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
 from agent.adapters.request_tally import RequestTally
 from agent.adapters.resolver import LaneResolver
-from agent.core.config import KUBELET_VERSION
 from agent.core.goduration import format_seconds
+from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
 from agent.ports import Unauthorized, Unavailable, Untrusted
 

@@ -12,8 +12,8 @@ from agent.adapters.settings.effective import Effective, from_flags
 from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse
 from agent.adapters.settings.table import FLAGS
-from agent.core.config import KUBELET_VERSION
 from agent.core.errors import ConfigError
+from agent.core.kubelet_data.version import KUBELET_VERSION
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
 from agent.cli.grammar import default_text, metavar
-from agent.core.config import KUBELET_VERSION
+from agent.core.kubelet_data.version import KUBELET_VERSION
 
 _INTRODUCTION = f"""# Flags
 
@@ -61,7 +61,7 @@ def _section(group: str) -> Iterator[str]:
 def _row(flag: Flag) -> str:
     takes, default = metavar(flag), default_text(flag, {**fill(KUBELET, {}), **fill(FAKE, {})})
     field = f"`{flag.field}`{' †' if flag.field in FAKE.fields else ''}" if flag.field else ""
-    mark = "*d*" if flag.is_deprecated else ""
+    mark = "*d*" if flag.deprecated else ""
     cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {mark}".strip())
     return f"| {' | '.join(cells)} |"
 

@@ -1,7 +1,10 @@
-"""Every setting of one node, with its default, unit and check."""
+"""Every setting of one node, with its unit and the checks that are ours.
+
+Defaults, and what kubelet checks itself, are in agent/adapters/settings.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 from agent.core.errors import ConfigError
@@ -12,22 +15,19 @@ from agent.core.names import subdomain_faults
 from agent.core.quantity import Quantity
 from agent.core.shutdown import GracePeriod
 
-KUBELET_VERSION = "v1.36.3"
-"""The kubelet whose behaviour is reproduced."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """What the Node is created with."""
 
-    register_node: bool = True
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Taint, ...] = ()
-    provider_id: str = ""
-    external_cloud_provider: bool = False  # a cloud controller will tell addresses and take the taint off
-    controller_attach_detach: bool = True
-    on_node_deleted: str = "register"  # or idle, as kubelet, or exit
-    deregister: bool = False  # whether Node and Lease are removed when we end
+    register_node: bool
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    provider_id: str
+    external_cloud_provider: bool  # a cloud controller will tell addresses and take the taint off
+    controller_attach_detach: bool
+    on_node_deleted: str  # register, idle as kubelet, or exit
+    deregister: bool  # whether Node and Lease are removed when we end
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
@@ -39,19 +39,17 @@ class Registration:
 class Heartbeat:
     """How often the node speaks."""
 
-    status_update_seconds: float = 10.0  # how often the status is computed
-    status_report_seconds: float = 300.0  # how often it is sent when nothing changed
-    lease_duration_seconds: int = 40
-    events_per_second: float = 50.0  # how many events are told in the long run
-    events_at_once: int = 100
+    status_update_seconds: float  # how often the status is computed
+    status_report_seconds: float  # how often it is sent when nothing changed
+    lease_duration_seconds: int
+    events_per_second: float  # how many events are told in the long run
+    events_at_once: int
 
     def __post_init__(self) -> None:
         if self.status_update_seconds <= 0:
             raise ConfigError("nodeStatusUpdateFrequency (--node-status-update-frequency) must be greater than 0")
         if self.status_report_seconds <= 0:
             raise ConfigError("nodeStatusReportFrequency (--node-status-report-frequency) must be greater than 0")
-        if self.lease_duration_seconds <= 0:
-            raise ConfigError("invalid configuration: nodeLeaseDurationSeconds must be greater than 0")
 
     @property
     def lease_renew_seconds(self) -> float:
@@ -68,35 +66,27 @@ class Heartbeat:
 class Resources:
     """What of the host is offered to pods."""
 
-    max_pods: int = 110
-    pods_per_core: int = 0
-    kube_reserved: Mapping[str, Quantity] = field(default_factory=dict)
-    system_reserved: Mapping[str, Quantity] = field(default_factory=dict)
-    reserved_cpus: str = ""  # a list such as 0-3,8; it replaces the cpu of both reservations
-    local_storage: bool = True  # localStorageCapacityIsolation: without it ephemeral-storage is not told
-    ignore_eviction: bool = False  # hard eviction thresholds do not come off allocatable
-    overrides: Mapping[str, Quantity] = field(default_factory=dict)  # told instead of what the host has
-    extended: Mapping[str, Quantity] = field(default_factory=dict)  # such as nvidia.com/gpu
-    from_cgroup: bool = False  # our own cgroup's limits instead of the host's figures
-
-    def __post_init__(self) -> None:
-        for value, name in (
-            (self.max_pods, "maxPods (--max-pods)"),
-            (self.pods_per_core, "podsPerCore (--pods-per-core)"),
-        ):
-            if value < 0:
-                raise ConfigError(f"invalid configuration: {name} {value} must not be a negative number")
+    max_pods: int
+    pods_per_core: int
+    kube_reserved: Mapping[str, Quantity]
+    system_reserved: Mapping[str, Quantity]
+    reserved_cpus: str  # a list such as 0-3,8; it replaces the cpu of both reservations
+    local_storage: bool  # localStorageCapacityIsolation: without it ephemeral-storage is not told
+    ignore_eviction: bool  # hard eviction thresholds do not come off allocatable
+    overrides: Mapping[str, Quantity]  # told instead of what the host has
+    extended: Mapping[str, Quantity]  # such as nvidia.com/gpu
+    from_cgroup: bool  # our own cgroup's limits instead of the host's figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
     """Which shortage counts as pressure."""
 
-    hard: tuple[Threshold, ...] = ()  # as kubelet without a config file: none
-    soft: tuple[Threshold, ...] = ()
-    transition_seconds: float = 300.0  # how long a condition stays after it was last seen
-    max_pod_grace_seconds: int = 0  # how long a pod may take to go below a soft threshold
-    sensor_seconds: float = 1.0  # how often the host is looked at; kubelet's way from 10 s on
+    hard: tuple[Threshold, ...]
+    soft: tuple[Threshold, ...]
+    transition_seconds: float  # how long a condition stays after it was last seen
+    max_pod_grace_seconds: int  # how long a pod may take to go below a soft threshold
+    sensor_seconds: float  # how often the host is looked at; kubelet's way from 10 s on
 
     def __post_init__(self) -> None:
         if self.sensor_seconds <= 0:
@@ -110,39 +100,30 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Where this node listens, and to whom; open by default, as a kubelet without a config file is."""
+    """Where this node listens, and to whom."""
 
-    enabled: bool = True
-    address: str = "0.0.0.0"  # noqa: S104  the kubelet's: the API server has to reach it
-    port: int = 10250  # told in the Node's daemonEndpoints
-    read_only_port: int = 10255  # without authentication; 0 switches it off
-    healthz_port: int = 10248  # 0 switches it off
-    healthz_bind_address: str = "127.0.0.1"
-    status_page: str = "loopback"  # or all, or none: who sees the page there, and the reasons of /healthz
-    anonymous: bool = True
-    client_ca_file: str = ""  # whose certificates are trusted
-    token_reviews: bool = False  # whether the API server is asked who bears a token
-    token_seconds: float = 120.0  # how long that answer is good
-    access_reviews: bool = False  # whether it is asked who may do what; without, everybody may do everything
-    allowed_seconds: float = 300.0  # how long a yes is good
-    denied_seconds: float = 30.0  # how long a no is good
-    debugging_handlers: bool = True  # exec, logs and the like
-    system_logs: bool = True  # files below /var/log
-    profiling: bool = True
-    debug_flags: bool = True
-    tls_min_version: str = ""  # VersionTLS12 or VersionTLS13
-    tls_cipher_suites: tuple[str, ...] = ()  # in Go's names
+    enabled: bool
+    address: str  # the API server has to reach it
+    port: int  # told in the Node's daemonEndpoints
+    read_only_port: int  # without authentication; 0 switches it off
+    healthz_port: int  # 0 switches it off
+    healthz_bind_address: str
+    status_page: str  # loopback, all or none: who sees the page there, and the reasons of /healthz
+    anonymous: bool
+    client_ca_file: str  # whose certificates are trusted
+    token_reviews: bool  # whether the API server is asked who bears a token
+    token_seconds: float  # how long that answer is good
+    access_reviews: bool  # whether it is asked who may do what; without, everybody may do everything
+    allowed_seconds: float  # how long a yes is good
+    denied_seconds: float  # how long a no is good
+    debugging_handlers: bool  # exec, logs and the like
+    system_logs: bool  # files below /var/log
+    profiling: bool
+    debug_flags: bool
+    tls_min_version: str  # VersionTLS12 or VersionTLS13
+    tls_cipher_suites: tuple[str, ...]  # in Go's names
 
     def __post_init__(self) -> None:
-        if not 1 <= self.port <= 65535:
-            raise ConfigError(
-                f"invalid configuration: port (--port) {self.port} must be between 1 and 65535, inclusive"
-            )
-        if not 0 <= self.healthz_port <= 65535:
-            raise ConfigError(
-                f"invalid configuration: healthzPort (--healthz-port) {self.healthz_port} "
-                "must be between 1 and 65535, inclusive"
-            )
         if self.status_page not in {"loopback", "all", "none"}:
             raise ConfigError(f'--status-page must be loopback, all or none, not "{self.status_page}"')
         try:
@@ -155,19 +136,19 @@ class Serving:
 class Certificates:
     """How the node comes to its certificates."""
 
-    directory: str = "/var/lib/kubelet/pki"
-    bootstrap_kubeconfig: str = ""  # credentials to get the first client certificate with
-    rotate_client: bool = False
-    serving_by_request: bool = False  # serverTLSBootstrap: the cluster signs it, once somebody approves
-    serving_certificate: str = ""  # a file
-    serving_key: str = ""
+    directory: str
+    bootstrap_kubeconfig: str  # credentials to get the first client certificate with
+    rotate_client: bool
+    serving_by_request: bool  # serverTLSBootstrap: the cluster signs it, once somebody approves
+    serving_certificate: str  # a file
+    serving_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How long the machine is held back when it goes down; without periods it is not."""
 
-    grace_periods: tuple[GracePeriod, ...] = ()
+    grace_periods: tuple[GracePeriod, ...]
 
     @property
     def is_graceful(self) -> bool:
@@ -179,11 +160,11 @@ class Shutdown:
 class Pods:
     """What is done about pods that are bound to the node."""
 
-    mode: str = "simulate"  # or refuse them, or ignore them
-    job_run_seconds: float = 10.0  # how long the containers of a Job's pod seem to run
-    allowed_sysctls: tuple[str, ...] = ()  # beside those that harm nobody else
-    manifest_path: str = ""  # a file or folder that asks for static pods
-    manifest_check_seconds: float = 20.0  # how often it is looked at
+    mode: str  # simulate, refuse or ignore them
+    job_run_seconds: float  # how long the containers of a Job's pod seem to run
+    allowed_sysctls: tuple[str, ...]  # beside those that harm nobody else
+    manifest_path: str  # a file or folder that asks for static pods
+    manifest_check_seconds: float  # how often it is looked at
 
     def __post_init__(self) -> None:
         if self.mode not in {"simulate", "refuse", "ignore"}:
@@ -197,24 +178,24 @@ class Config:
     """One node's settings."""
 
     node_name: str
-    kubeconfig: str = ""  # "": the service account of the pod we run in
-    root_dir: str = "/var/lib/kubelet"
-    host_root: str = "/"  # where the host's root is mounted, for one who runs in a container
-    machine_id_files: tuple[str, ...] = ("/etc/machine-id", "/var/lib/dbus/machine-id")  # the first that can be read
-    boot_id_files: tuple[str, ...] = ("/proc/sys/kernel/random/boot_id",)
-    node_ips: tuple[IPAddress, ...] = ()
-    node_ip_type: str = "InternalIP"  # or ExternalIP, for one whom other nodes cannot route to
-    kubelet_version: str = KUBELET_VERSION
-    container_runtime_version: str = ""
-    declared_features: tuple[str, ...] = ()  # what the gates let the Node declare, sorted as the API server wants it
-    registration: Registration = Registration()
-    heartbeat: Heartbeat = Heartbeat()
-    resources: Resources = Resources()
-    eviction: Eviction = Eviction()
-    serving: Serving = Serving()
-    certificates: Certificates = Certificates()
-    shutdown: Shutdown = Shutdown()
-    pods: Pods = Pods()
+    kubeconfig: str  # "": the service account of the pod we run in
+    root_dir: str
+    host_root: str  # where the host's root is mounted, for one who runs in a container
+    machine_id_files: tuple[str, ...]  # the first that can be read
+    boot_id_files: tuple[str, ...]
+    node_ips: tuple[IPAddress, ...]
+    node_ip_type: str  # InternalIP, or ExternalIP for one whom other nodes cannot route to
+    kubelet_version: str
+    container_runtime_version: str
+    declared_features: tuple[str, ...]  # what the gates let the Node declare, sorted as the API server wants it
+    registration: Registration
+    heartbeat: Heartbeat
+    resources: Resources
+    eviction: Eviction
+    serving: Serving
+    certificates: Certificates
+    shutdown: Shutdown
+    pods: Pods
 
     def __post_init__(self) -> None:
         if faults := subdomain_faults(self.node_name):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.core.kubelet_data.version import KUBELET_VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent.minicluster.resource import Object, Resource
 
+_MAJOR, _MINOR, _ = KUBELET_VERSION.removeprefix("v").split(".")
 VERSION: Object = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.3+fake-kubelet",
+    "major": _MAJOR,
+    "minor": _MINOR,
+    "gitVersion": f"{KUBELET_VERSION}+fake-kubelet",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -10,9 +10,9 @@ import sys
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
-from agent.core.config import Config, Eviction
 from agent.core.eviction import DEFAULT_HARD, parse_thresholds
 from agent.process import Process
+from tests.settings import Config, Eviction
 
 _BUDGET = 0.003  # of one core
 

@@ -69,6 +69,16 @@ KUBERNETES = Toolset(
     programs=(*CONTROL_PLANE, *KUBELET),
     own=OWN,
 )
+KUBELET_DATA = Toolset(
+    title="the source of the kubelet's data",
+    folder=HERE,
+    cache="kubelet-data",
+    pinned="k8s.io/kubernetes",
+    version_package="k8s.io/component-base/version",
+    minutes=4,
+    programs=(),
+    own=("kubeletdata",),
+)
 METRICS_SERVER = Toolset(
     title="metrics-server",
     folder=HERE / "metrics-server",
@@ -127,7 +137,7 @@ def _go_install(tools: Toolset, target: Path) -> None:
     log = target / "build.log"
     with log.open("w") as output:
         # On the leash, or a build that outlives us would write into the directory of the next one.
-        packages = ["tool", *(f"./{program}" for program in tools.own)]
+        packages = [*(["tool"] if tools.programs else []), *(f"./{program}" for program in tools.own)]
         command = [*leash(), "go", "install", "-trimpath", "-ldflags", _ldflags(tools), *packages]
         build = subprocess.Popen(command, cwd=tools.folder, env=_environment(target), stdout=output, stderr=output)
     try:
@@ -175,6 +185,7 @@ def main() -> int:
     """Print the directories, or why there are none; only CI insists."""
     try:
         print(binaries())
+        print(built(KUBELET_DATA))
         print(built(METRICS_SERVER))
     except NoControlPlane as reason:
         _tell(f"no control plane to test against: {reason}")

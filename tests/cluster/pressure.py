@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from agent.adapters.host import LinuxHost
-from agent.core.config import Config
 from agent.core.eviction import observe
 from tests.cluster.command import run
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
+from tests.settings import Config
 
 KINDS = ("MemoryPressure", "PIDPressure", "DiskPressure")
 _MEMORY, _TASKS = "memory.available", "pid.available"

@@ -15,7 +15,6 @@ from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.controllers.state import NodeState
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
-from agent.core.config import Config
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
@@ -48,6 +47,7 @@ from agent.ports import ApiError
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot
 from tests.faults import objects
+from tests.settings import Config
 
 Reader = Callable[[bytes], Any]
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from agent.adapters.settings.effective import effective
-from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.schema import KUBELET
 from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS
 from agent.adapters.settings.zpages import zpages
 from agent.cli.grammar import default_text
+from agent.core.kubelet_data.gates import GATES
 from tests.cluster.command import completed, run
 
 _LINE = re.compile(r"^ +(?:-\w, )?--(?P<name>[\w-]+)(?: (?P<type>\S+))?  +(?P<text>.*)$")
@@ -97,7 +97,7 @@ def test_each_flag_has_a_kubelets_default(shown: Mapping[str, Shown]) -> None:
 
 
 def test_what_a_kubelet_deprecates_is_deprecated(shown: Mapping[str, Shown]) -> None:
-    ours = {name for name in shown if FLAGS[name].is_deprecated}
+    ours = {name for name in shown if FLAGS[name].deprecated}
     assert ours == {name for name, flag in shown.items() if flag.deprecated}
 
 

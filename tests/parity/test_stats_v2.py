@@ -7,8 +7,8 @@ import pytest
 
 from agent.adapters.host import LinuxHost
 from agent.adapters.metrics.figures import Figures
-from agent.core.config import Config
 from tests.parity.scrape import LACKING, Page, parsed, shape
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 import pytest
 
 from agent.controllers.state import NodeState
-from agent.core.config import Config
 from agent.machinery.runner import Runnable
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node, NodeClients
 from agent.process import Process
 from tests.fakes import FakeClock, FakeHost, FakeObjects
+from tests.settings import Config
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ from agent.adapters.certificates.prestart import prestart_key_worker
 from agent.adapters.certificates.store import PemStore
 from agent.bootstrap import plan_bootstrap
 from agent.controllers.certificates import Scheduling
-from agent.core.config import Certificates, Config
 from agent.core.x509 import read_certificates
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import StartError
 from agent.process import Process
 from tests.fakes import FakeClock, FakeHost
+from tests.settings import Certificates, Config
 
 pytestmark = pytest.mark.anyio
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from agent.core.conditions import is_ready
-from agent.core.config import Registration
 from agent.ports import Forbidden, NodeDeleted, Unavailable
 from tests.fakes import running, settle
+from tests.settings import Registration
 
 pytestmark = pytest.mark.anyio
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.core.config import Heartbeat
 from agent.ports import Forbidden
 from tests.fakes import host_snapshot, running
+from tests.settings import Heartbeat
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.adapters.metrics.cadvisor_texts import TEXTS
 from agent.adapters.metrics.exposition import exposition
+from agent.core.kubelet_data.cadvisor import METRICS
 from agent.core.tally import Family, Sample
 from agent.core.usage import (
     BlockUsage,
@@ -17,7 +17,6 @@ from agent.core.usage import (
 )
 
 _ROOT = {"container": "", "id": "/", "image": "", "name": "", "namespace": "", "pod": ""}
-_ODD_KINDS = {"container_fs_inodes_total": "gauge", "container_memory_failcnt": "counter"}
 
 
 class _Number(NamedTuple):
@@ -36,11 +35,12 @@ def cadvisor_page(usage: HostUsage) -> bytes:
         families.setdefault(number.name, []).append(Sample("", _ROOT | number.labels, number.value))
     for number in _machine(usage):
         families.setdefault(number.name, []).append(Sample("", number.labels, number.value))
-    return exposition(Family(name, TEXTS[name], _kind(name), samples) for name, samples in families.items())
+    return exposition(_family(name, samples) for name, samples in families.items())
 
 
-def _kind(name: str) -> str:
-    return _ODD_KINDS.get(name) or ("counter" if name.endswith("_total") else "gauge")
+def _family(name: str, samples: list[Sample]) -> Family:
+    kind, text = METRICS[name]
+    return Family(name, text, kind, samples)
 
 
 def _measured(usage: HostUsage) -> Iterator[_Number]:

@@ -7,9 +7,10 @@ from typing import Protocol, runtime_checkable
 from agent.adapters.host import architecture
 from agent.adapters.metrics.exposition import exposition
 from agent.adapters.metrics.process import process, started
-from agent.adapters.settings.gate_table import GATES
 from agent.adapters.settings.gates import Gates
-from agent.core.config import KUBELET_VERSION, Config
+from agent.core.config import Config
+from agent.core.kubelet_data.gates import GATES
+from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.pods.info import PodCounts
 from agent.core.tally import Family, Gauge, Registry
 

@@ -12,8 +12,8 @@ from aiohttp import hdrs, web
 from agent import klog
 from agent.adapters.server.replies import JSON, as_json, fault, json_text, plain, streamed
 from agent.adapters.server.sources import Sources
-from agent.core.config import KUBELET_VERSION
 from agent.core.gonumber import parse_uint
+from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
 from agent.ports import Clock
 

@@ -4,22 +4,18 @@ from collections.abc import Mapping
 
 from agent.adapters.settings.gates import Gates
 from agent.adapters.settings.schema import KUBELET
-from agent.adapters.settings.structs import Document, fill
+from agent.adapters.settings.structs import Document, fill, write
 from agent.core.capacity import parse_cpu_list
 from agent.core.errors import ConfigError
 from agent.core.eviction import DEFAULT_HARD
-
-_READ_ONLY_PORT = 10255
+from agent.core.kubelet_data.configuration import WITHOUT_FILE
 
 
 def without_file() -> Document:
     """As kubelet without `--config`: open, as it was before there was a file."""
     document = fill(KUBELET, {})
-    # kubelet v1.36: applyLegacyDefaults
-    document["authentication"]["anonymous"]["enabled"] = True
-    document["authentication"]["webhook"]["enabled"] = False
-    document["authorization"]["mode"] = "AlwaysAllow"
-    document["readOnlyPort"] = _READ_ONLY_PORT
+    for path, value in WITHOUT_FILE.items():
+        write(document, path, value)
     return document
 
 

@@ -156,7 +156,7 @@ def _tell(result: Effective, given: Mapping[str, Any]) -> None:
         result.notes.append(Note(0, "Flags are accepted and have no effect here", {"flags": idle}))
     if fields := _idle_fields(result.origins):
         result.notes.append(Note(2, "Fields are accepted and have no effect here", {"fields": " ".join(fields)}))
-    if old := _names(flag for flag in flags if flag.is_deprecated):
+    if old := _names(flag for flag in flags if flag.deprecated):
         result.notes.append(Note(1, "Flags are deprecated by kubelet in favour of its config file", {"flags": old}))
 
 

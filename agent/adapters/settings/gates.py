@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from agent.adapters.settings.gate_table import DEPENDENCIES, GATES
 from agent.core.errors import ConfigError
+from agent.core.kubelet_data.gates import DEPENDENCIES, GATES
 
 _GROUPS = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.quantity import Quantity, QuantityError
@@ -38,31 +38,29 @@ _NUMERIC = ("int", "v1.Verb")
 _JSON_TYPES = {"str": "string", "list": "array", "dict": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A type: its Go name, its zero value, and how JSON is read; `always` is printed even when zero."""
+class Kind(NamedTuple):
+    """A type: its Go name, its zero value, and how JSON is read."""
 
     go_type: str
     zero: Json
     decode: Callable[[Json, Place], Json]
-    always: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a struct: its kind and default; where Go has a pointer, zero is a value like any other."""
 
     kind: Kind
     default: Json = None
     pointer: bool = False
+    always: bool = False  # printed even when zero
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(NamedTuple):
     """A Go struct by name, with its fields in the order Go prints them; one behind a pointer may be absent."""
 
     name: str
     fields: Mapping[str, "Field | Struct"]
+    go_type: str = ""  # the name with its package
     pointer: bool = False
 
 
@@ -139,6 +137,11 @@ def _flush_frequency(value: Json, place: Place) -> Json:
     return 0 if text == "0s" else text
 
 
+def text(go_type: str) -> Kind:
+    """A string, whose type may have a name of its own."""
+    return _simple(go_type, str, "")
+
+
 def listing(item: Kind) -> Kind:
     """A list of one kind."""
     go_type = f"[]{item.go_type}"
@@ -179,13 +182,13 @@ def structs(name: str, fields: Mapping[str, Kind], required: tuple[str, ...] = (
 
 
 BOOL = _simple("bool", bool, False)
-STRING = _simple("string", str, "")
+STRING = text("string")
 INT32 = _integer("int32", -(2**31), 2**31 - 1)
 INT64 = _integer("int64", -(2**63), 2**63 - 1)
-LEVEL = Kind("v1.VerbosityLevel", 0, _integer("v1.VerbosityLevel", 0, 2**32 - 1).decode, always=True)
+LEVEL = _integer("v1.VerbosityLevel", 0, 2**32 - 1)
 FLOAT = Kind("float64", 0.0, _number)
-DURATION = Kind("v1.Duration", "0s", _duration, always=True)
-FLUSH = Kind("v1.TimeOrMetaDuration", 0, _flush_frequency, always=True)
-QUANTITY = Kind("resource.Quantity", "0", _quantity, always=True)
+DURATION = Kind("v1.Duration", "0s", _duration)
+FLUSH = Kind("v1.TimeOrMetaDuration", 0, _flush_frequency)
+QUANTITY = Kind("resource.Quantity", "0", _quantity)
 STRINGS = listing(STRING)
 STRING_MAP = mapping(STRING)

@@ -11,7 +11,6 @@ from agent.adapters.settings.table import FLAGS
 from agent.core.addresses import parse_node_ips
 from agent.core.capacity import parse_reserved
 from agent.core.config import (
-    KUBELET_VERSION,
     Certificates,
     Config,
     Eviction,
@@ -25,6 +24,7 @@ from agent.core.config import (
 from agent.core.errors import ConfigError
 from agent.core.eviction import parse_thresholds
 from agent.core.goduration import parse_seconds
+from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods

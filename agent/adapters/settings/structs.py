@@ -26,7 +26,7 @@ def _decode_entry(field: Field | Struct, entry: Json, unknown: list[str], place:
     if isinstance(field, Field):
         return field.kind.decode(entry, place)
     if not isinstance(entry, dict):
-        raise place.mismatch(entry, f"v1beta1.{field.name}")
+        raise place.mismatch(entry, field.go_type)
     return decode(field, entry, unknown, Place(field.name, place.path))
 
 
@@ -53,7 +53,7 @@ def printed(struct: Struct, document: Document) -> Document:
         if isinstance(field, Struct):
             if value is not None:
                 shown[name] = printed(field, value)
-        elif value is not None and (field.kind.always or _is_told(field, value)):
+        elif value is not None and (field.always or _is_told(field, value)):
             shown[name] = value
     return shown
 

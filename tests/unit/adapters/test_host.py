@@ -7,9 +7,9 @@ import pytest
 
 from agent.adapters.host import LinuxHost
 from agent.adapters.host.files import HostFiles
-from agent.core.config import Config, Resources
 from agent.core.model import DefaultRoute
 from tests.fakes import until
+from tests.settings import Config, Resources
 
 pytestmark = pytest.mark.anyio
 

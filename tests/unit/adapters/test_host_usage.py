@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.host import LinuxHost
-from agent.core.config import Config, Resources
 from agent.core.usage import Detail, Pressure, Processes, Stall
 from tests.fakes import FakeClock
+from tests.settings import Config, Resources
 
 pytestmark = pytest.mark.anyio
 

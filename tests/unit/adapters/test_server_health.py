@@ -6,9 +6,9 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from agent.adapters.server import HealthServer
-from agent.core.config import Serving
 from agent.core.portrait import Portrait
 from tests.fakes import FakeClock, running
+from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 

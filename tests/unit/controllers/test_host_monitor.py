@@ -1,10 +1,10 @@
 import pytest
 
 from agent.core.conditions import find_condition
-from agent.core.config import Eviction
 from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot, running
+from tests.settings import Eviction
 
 pytestmark = pytest.mark.anyio
 

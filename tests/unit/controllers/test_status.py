@@ -6,13 +6,13 @@ from agent.controllers.registration import Registration as Registering
 from agent.controllers.state import NodeState
 from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
-from agent.core.config import Config, Eviction, Registration
 from agent.core.eviction import parse_thresholds
 from agent.machinery.reflector import Reflector
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import Recorded, host_snapshot, running
+from tests.settings import Config, Eviction, Registration
 
 pytestmark = pytest.mark.anyio
 

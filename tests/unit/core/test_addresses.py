@@ -3,11 +3,11 @@ from ipaddress import ip_address
 import pytest
 
 from agent.core.addresses import addresses, parse_node_ips
-from agent.core.config import Config, Registration
 from agent.core.errors import ConfigError
 from agent.core.facts import FieldError
 from agent.core.model import DefaultRoute, Network
 from tests.fakes import facts, host_snapshot, interface
+from tests.settings import Config, Registration
 
 ETH0 = interface("eth0", "192.0.2.10", "2001:db8::10")
 ROUTE4, ROUTE6 = DefaultRoute(interface="eth0", version=4), DefaultRoute(interface="eth0", version=6)

@@ -11,12 +11,12 @@ from agent.core.capacity import (
     parse_cpu_list,
     parse_reserved,
 )
-from agent.core.config import Config, Eviction, Resources
 from agent.core.errors import ConfigError
 from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
 from agent.core.quantity import Quantity
 from tests.fakes import GIB, facts, host_snapshot
+from tests.settings import Config, Eviction, Resources
 
 
 def disk(kibibytes):

@@ -2,11 +2,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from agent.core.config import Config, Registration, Resources
 from agent.core.labels import Taint
 from agent.core.node import new_node, reconcile_patch, with_own_metadata
 from agent.core.quantity import Quantity
 from tests.fakes import facts, host_snapshot
+from tests.settings import Config, Registration, Resources
 
 ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 

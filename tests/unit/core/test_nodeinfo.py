@@ -1,6 +1,6 @@
-from agent.core.config import Config
 from agent.core.nodeinfo import daemon_endpoints, declared_features, node_info
 from tests.fakes import facts, host_snapshot
+from tests.settings import Config
 
 
 def test_the_node_is_the_machine_and_the_kubelet_that_is_reproduced():

@@ -1,9 +1,9 @@
 import pytest
 
-from agent.core.config import Config, Eviction
 from agent.core.eviction import observe, parse_thresholds
 from agent.core.portrait import conditions, human, shares
 from tests.fakes import GIB, host_snapshot
+from tests.settings import Config, Eviction
 
 HARD = parse_thresholds({"memory.available": "1Gi", "nodefs.available": "10%"})
 CONFIG = Config(node_name="n1", eviction=Eviction(hard=HARD))

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.config import Config, Eviction, Pods
 from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
 from agent.core.schedule import Pace
@@ -19,6 +18,7 @@ from agent.machinery.runner import Runner
 from agent.ports import Conflict, NotFound, Unavailable
 from agent.process import Process
 from tests.fakes import FakeHost, Recorded, merged, running, settle
+from tests.settings import Config, Eviction, Pods
 
 pytestmark = pytest.mark.anyio
 

@@ -1,8 +1,8 @@
 import pytest
 
-from agent.core.config import Eviction
 from agent.core.eviction import parse_thresholds
 from tests.fakes import running
+from tests.settings import Eviction
 
 pytestmark = pytest.mark.anyio
 

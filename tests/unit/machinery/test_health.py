@@ -1,11 +1,11 @@
 import pytest
 
-from agent.core.config import Eviction, Heartbeat, Registration
 from agent.core.portrait import Renewal
 from agent.core.tally import Registry
 from agent.machinery.health import HealthRegistry
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import running
+from tests.settings import Eviction, Heartbeat, Registration
 
 pytestmark = pytest.mark.anyio
 

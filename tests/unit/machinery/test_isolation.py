@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from agent.core.config import Pods
 from agent.core.errors import ConfigError
 from agent.core.events import STARTING
 from agent.core.pods.static import Manifest
@@ -16,6 +15,7 @@ from agent.machinery.isolation import Pauses, UnexpectedErrors
 from agent.node import NodeClients, PodClients
 from agent.ports import NodeDeleted, StartError
 from tests.fakes import FakeObjects, merged, running, settle
+from tests.settings import Pods
 
 pytestmark = pytest.mark.anyio
 

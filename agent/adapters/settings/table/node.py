@@ -1,189 +1,90 @@
 """The flags about the node itself: who it is, how often it speaks, what it offers, what it logs."""
 
-from agent.adapters.settings.table.row import CONFIGURATION, EVICTION, HEARTBEAT, IDENTITY, LOGGING, RESOURCES, Flag
+from agent.adapters.settings.table.row import (
+    CONFIGURATION,
+    EVICTION,
+    HEARTBEAT,
+    IDENTITY,
+    LOGGING,
+    RESOURCES,
+    kubelet_flag,
+)
 
 ROWS = (
-    Flag("config", "string", CONFIGURATION, "KubeletConfiguration to start from; flags win over it.", metavar="FILE"),
-    Flag(
-        "config-dir",
-        "string",
-        CONFIGURATION,
-        "Drop-ins, *.conf in lexical order, that win over --config.",
-        metavar="DIR",
-    ),
-    Flag("feature-gates", "gates", CONFIGURATION, "Feature gates; those in files are kept.", field="featureGates"),
-    Flag("help", "bool", CONFIGURATION, "Show this and exit."),
-    Flag("version", "version", CONFIGURATION, "Print the version of Kubernetes that is followed, and exit."),
-    Flag(
+    kubelet_flag("config", CONFIGURATION, "KubeletConfiguration to start from; flags win over it.", "FILE"),
+    kubelet_flag("config-dir", CONFIGURATION, "Drop-ins, *.conf in lexical order, that win over --config.", "DIR"),
+    kubelet_flag("feature-gates", CONFIGURATION, "Feature gates; those in files are kept."),
+    kubelet_flag("help", CONFIGURATION, "Show this and exit."),
+    kubelet_flag("version", CONFIGURATION, "Print the version of Kubernetes that is followed, and exit."),
+    kubelet_flag(
         "kubeconfig",
-        "string",
         IDENTITY,
         "How to reach the API server, and as whom. Without it: the service account of the pod.",
-        metavar="FILE",
+        "FILE",
     ),
-    Flag(
+    kubelet_flag(
         "bootstrap-kubeconfig",
-        "string",
         IDENTITY,
         "Credentials to get a client certificate with, while --kubeconfig is missing.",
-        metavar="FILE",
+        "FILE",
     ),
-    Flag("hostname-override", "string", IDENTITY, "Node name. Default: the host's name.", metavar="NAME"),
-    Flag(
-        "node-ip", "string", IDENTITY, "Address of the node, or one per family. Default: as kubelet.", metavar="IP[,IP]"
-    ),
-    Flag("node-labels", "labels", IDENTITY, "Labels to register the Node with."),
-    Flag("register-node", "bool", IDENTITY, "Create the Node if it is missing.", field="registerNode"),
-    Flag("register-with-taints", "taints", IDENTITY, "Taints to register the Node with.", field="registerWithTaints"),
-    Flag(
+    kubelet_flag("hostname-override", IDENTITY, "Node name. Default: the host's name.", "NAME"),
+    kubelet_flag("node-ip", IDENTITY, "Address of the node, or one per family. Default: as kubelet.", "IP[,IP]"),
+    kubelet_flag("node-labels", IDENTITY, "Labels to register the Node with."),
+    kubelet_flag("register-node", IDENTITY, "Create the Node if it is missing."),
+    kubelet_flag("register-with-taints", IDENTITY, "Taints to register the Node with."),
+    kubelet_flag(
         "cloud-provider",
-        "string",
         IDENTITY,
         "external: a cloud controller tells addresses and takes the start taint off.",
-        metavar="NAME",
+        "NAME",
     ),
-    Flag(
-        "provider-id", "string", IDENTITY, "Identity of the machine at its provider.", field="providerID", metavar="ID"
+    kubelet_flag("provider-id", IDENTITY, "Identity of the machine at its provider.", "ID"),
+    kubelet_flag(
+        "enable-controller-attach-detach", IDENTITY, "Volumes are attached by the controller, which the Node tells."
     ),
-    Flag(
-        "enable-controller-attach-detach",
-        "bool",
-        IDENTITY,
-        "Volumes are attached by the controller, which the Node tells.",
-        field="enableControllerAttachDetach",
-    ),
-    Flag(
-        "root-dir",
-        "string",
-        IDENTITY,
-        "Directory whose filesystem is the node's storage; nothing is written.",
-        metavar="DIR",
-        default="/var/lib/kubelet",
-    ),
-    Flag(
+    kubelet_flag("root-dir", IDENTITY, "Directory whose filesystem is the node's storage; nothing is written.", "DIR"),
+    kubelet_flag(
         "machine-id-file",
-        "string",
         IDENTITY,
         "Files of the machine's ID, of which the first that can be read counts.",
-        metavar="FILE,...",
-        default="/etc/machine-id,/var/lib/dbus/machine-id",
-        deprecated=True,
+        "FILE,...",
     ),
-    Flag(
-        "boot-id-file",
-        "string",
-        IDENTITY,
-        "Files of an ID that changes when the machine starts, as above.",
-        metavar="FILE,...",
-        default="/proc/sys/kernel/random/boot_id",
-        deprecated=True,
+    kubelet_flag(
+        "boot-id-file", IDENTITY, "Files of an ID that changes when the machine starts, as above.", "FILE,..."
     ),
-    Flag(
-        "node-status-update-frequency",
-        "duration",
-        HEARTBEAT,
-        "How often the status is computed.",
-        field="nodeStatusUpdateFrequency",
-    ),
-    Flag("event-qps", "int32", HEARTBEAT, "Most events a second, in the long run; 0 is 5.", field="eventRecordQPS"),
-    Flag("event-burst", "int32", HEARTBEAT, "Most events at once; 0 is 10.", field="eventBurst"),
-    Flag("max-pods", "int32", RESOURCES, "Most pods the Node offers to take.", field="maxPods"),
-    Flag("pods-per-core", "int32", RESOURCES, "Most pods per CPU; 0 for no such limit.", field="podsPerCore"),
-    Flag(
-        "pod-manifest-path",
-        "string",
-        RESOURCES,
-        "A file, or a folder of files, that ask for static pods.",
-        field="staticPodPath",
-        metavar="PATH",
-    ),
-    Flag(
-        "file-check-frequency",
-        "duration",
-        RESOURCES,
-        "How often these files are looked at.",
-        field="fileCheckFrequency",
-    ),
-    Flag(
+    kubelet_flag("node-status-update-frequency", HEARTBEAT, "How often the status is computed."),
+    kubelet_flag("event-qps", HEARTBEAT, "Most events a second, in the long run; 0 is 5."),
+    kubelet_flag("event-burst", HEARTBEAT, "Most events at once; 0 is 10."),
+    kubelet_flag("max-pods", RESOURCES, "Most pods the Node offers to take."),
+    kubelet_flag("pods-per-core", RESOURCES, "Most pods per CPU; 0 for no such limit."),
+    kubelet_flag("pod-manifest-path", RESOURCES, "A file, or a folder of files, that ask for static pods.", "PATH"),
+    kubelet_flag("file-check-frequency", RESOURCES, "How often these files are looked at."),
+    kubelet_flag(
         "allowed-unsafe-sysctls",
-        "strings",
         RESOURCES,
         "Sysctls, or patterns that end in *, that pods may set beside the safe ones.",
-        field="allowedUnsafeSysctls",
     ),
-    Flag(
-        "kube-reserved",
-        "map",
-        RESOURCES,
-        "Held back from pods for Kubernetes: cpu, memory, ephemeral-storage, pid.",
-        field="kubeReserved",
+    kubelet_flag(
+        "kube-reserved", RESOURCES, "Held back from pods for Kubernetes: cpu, memory, ephemeral-storage, pid."
     ),
-    Flag(
-        "system-reserved",
-        "map",
-        RESOURCES,
-        "Held back from pods for the system: cpu, memory, ephemeral-storage, pid.",
-        field="systemReserved",
+    kubelet_flag(
+        "system-reserved", RESOURCES, "Held back from pods for the system: cpu, memory, ephemeral-storage, pid."
     ),
-    Flag(
-        "reserved-cpus",
-        "string",
-        RESOURCES,
-        "CPUs that replace the cpu of both reservations, such as 0-3,8.",
-        field="reservedSystemCPUs",
-        metavar="CPUS",
+    kubelet_flag("reserved-cpus", RESOURCES, "CPUs that replace the cpu of both reservations, such as 0-3,8.", "CPUS"),
+    kubelet_flag("local-storage-capacity-isolation", RESOURCES, "Tell ephemeral-storage as a resource."),
+    kubelet_flag(
+        "experimental-allocatable-ignore-eviction", RESOURCES, "Hard eviction thresholds do not come off allocatable."
     ),
-    Flag(
-        "local-storage-capacity-isolation",
-        "bool",
-        RESOURCES,
-        "Tell ephemeral-storage as a resource.",
-        field="localStorageCapacityIsolation",
+    kubelet_flag("eviction-hard", EVICTION, "Shortages that count as pressure, such as memory.available<100Mi."),
+    kubelet_flag("eviction-soft", EVICTION, "Shortages that are borne for a grace period."),
+    kubelet_flag("eviction-soft-grace-period", EVICTION, "The grace period of each soft threshold."),
+    kubelet_flag("eviction-minimum-reclaim", EVICTION, "What must be free beyond a threshold before pressure ends."),
+    kubelet_flag("eviction-pressure-transition-period", EVICTION, "How long pressure is told after it ended."),
+    kubelet_flag(
+        "eviction-max-pod-grace-period", EVICTION, "Most seconds that an evicted pod may take below a soft threshold."
     ),
-    Flag(
-        "experimental-allocatable-ignore-eviction",
-        "bool",
-        RESOURCES,
-        "Hard eviction thresholds do not come off allocatable.",
-        deprecated=True,
-    ),
-    Flag(
-        "eviction-hard",
-        "thresholds",
-        EVICTION,
-        "Shortages that count as pressure, such as memory.available<100Mi.",
-        field="evictionHard",
-    ),
-    Flag("eviction-soft", "thresholds", EVICTION, "Shortages that are borne for a grace period.", field="evictionSoft"),
-    Flag(
-        "eviction-soft-grace-period",
-        "map",
-        EVICTION,
-        "The grace period of each soft threshold.",
-        field="evictionSoftGracePeriod",
-    ),
-    Flag(
-        "eviction-minimum-reclaim",
-        "map",
-        EVICTION,
-        "What must be free beyond a threshold before pressure ends.",
-        field="evictionMinimumReclaim",
-    ),
-    Flag(
-        "eviction-pressure-transition-period",
-        "duration",
-        EVICTION,
-        "How long pressure is told after it ended.",
-        field="evictionPressureTransitionPeriod",
-    ),
-    Flag(
-        "eviction-max-pod-grace-period",
-        "int32",
-        EVICTION,
-        "Most seconds that an evicted pod may take below a soft threshold.",
-        field="evictionMaxPodGracePeriod",
-    ),
-    Flag("v", "level", LOGGING, "How much is logged.", field="logging.verbosity"),
-    Flag("vmodule", "vmodule", LOGGING, "How much is logged by files whose name matches.", field="logging.vmodule"),
-    Flag("logging-format", "string", LOGGING, "text or json.", field="logging.format", metavar="FORMAT"),
+    kubelet_flag("v", LOGGING, "How much is logged."),
+    kubelet_flag("vmodule", LOGGING, "How much is logged by files whose name matches."),
+    kubelet_flag("logging-format", LOGGING, "text or json.", "FORMAT"),
 )

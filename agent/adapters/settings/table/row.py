@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from agent.core.kubelet_data.flags import FLAGS
+
 CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
     "Configuration",
     "Registration and identity",
@@ -17,9 +19,6 @@ CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, 
 )
 GROUPS = (CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED)
 
-# kubelet v1.36: AddKubeletConfigFlags deprecates every flag that has a field, but these.
-_NOT_DEPRECATED = frozenset({"v", "vmodule", "log-flush-frequency", "provider-id", "fail-cgroupv1"})
-
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -32,20 +31,21 @@ class Flag:
     field: str = ""  # a dotted path in KubeletConfiguration, or in ours for our own
     metavar: str = ""  # what help shows where the kind says too little
     default: str = ""  # for a flag without a field; the others have it from the schema
-    deprecated: bool = False  # by kubelet, for another reason than having a field
+    deprecated: bool = False  # kubelet wants it to be set in the config file, or gone
     removed: str = ""  # the version of Kubernetes that no longer has it
 
     @property
     def is_kubelets(self) -> bool:
-        """Whether a kubelet v1.36 has it too."""
+        """Whether a kubelet has it too."""
         return self.group != OURS and not self.removed
-
-    @property
-    def is_deprecated(self) -> bool:
-        """Whether kubelet wants it to be set in the config file, or gone."""
-        return self.deprecated or (self.is_kubelets and bool(self.field) and self.name not in _NOT_DEPRECATED)
 
     @property
     def acts(self) -> bool:
         """Whether it changes anything here."""
         return self.group not in {ACCEPTED, REMOVED}
+
+
+def kubelet_flag(name: str, group: str, text: str = "", metavar: str = "") -> Flag:
+    """The row of a flag that kubelet has: its type, field, default and deprecation are kubelet's own."""
+    kind, field, default, deprecated = FLAGS[name]
+    return Flag(name, kind, group, text, field, metavar, default, deprecated)

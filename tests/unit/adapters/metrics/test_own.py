@@ -10,12 +10,12 @@ from agent.adapters.host.sensor_tally import SensorTally
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_tally import RequestTally
 from agent.controllers.certificates import CertificateMetrics
-from agent.core.config import Config
 from agent.core.pods.info import PodCounts, pod_info
 from agent.core.tally import Registry
 from agent.node import NodeClients
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
+from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
-from agent.core.config import Serving
 from tests.fakes import FakeClock, settle
+from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 

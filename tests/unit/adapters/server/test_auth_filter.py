@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
-from agent.core.config import Serving
 from agent.klog import V2
 from agent.ports import Unavailable
 from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, settle
+from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from agent.adapters.server.tls import Tls, verified_chain
-from agent.core.config import Serving
 from tests.cluster.pairs import authority, client_pair
+from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 

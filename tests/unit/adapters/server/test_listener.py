@@ -17,10 +17,10 @@ from agent.adapters.server import listener as module
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.tls import Tls
-from agent.core.config import Serving
 from agent.ports import StartError
 from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, idle, running, until
+from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,8 @@ import ssl
 import pytest
 
 from agent.adapters.server.tls import Tls
-from agent.core.config import Serving
 from tests.cluster.pairs import authority
+from tests.settings import Serving
 
 
 def names(context):

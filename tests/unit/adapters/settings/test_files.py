@@ -211,3 +211,17 @@ def test_the_example_file_is_valid_and_changes_nothing(tmp_path):
 def test_a_drop_in_may_be_ours_alone(tmp_path):
     (tmp_path / "a.conf").write_text(f"{FAKE}sensorInterval: 7s\n")
     assert effective([f"--config-dir={tmp_path}"]).fake["sensorInterval"] == "7s"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "go_type"),
+    [
+        ("logging: 1", "KubeletConfiguration.logging", "v1.LoggingConfiguration"),
+        ("authentication: 1", "KubeletConfiguration.authentication", "v1beta1.KubeletAuthentication"),
+        ("authorization: {mode: 1}", "KubeletAuthorization.authorization.mode", "v1beta1.KubeletAuthorizationMode"),
+        ("enableServer: 1", "KubeletConfiguration.enableServer", "bool"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_the_name_of_the_type_in_go(config, text, field, go_type):
+    with pytest.raises(ConfigError, match=f"cannot unmarshal number into Go struct field {field} of type {go_type}$"):
+        load([config(text)])

@@ -4,11 +4,11 @@ import pytest
 
 from agent import __version__
 from agent.adapters.settings import load
-from agent.core.config import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
 from agent.core.errors import ConfigError
 from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity
+from tests.settings import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
 
 FEATURES = (
     "ExtendWebSocketsToKubelet",
@@ -29,6 +29,28 @@ def test_without_flags_everything_is_the_default():
         serving_certificate="/var/lib/kubelet/pki/kubelet.crt", serving_key="/var/lib/kubelet/pki/kubelet.key"
     )
     assert config == Config(node_name="n1", certificates=made_here, **about_us)
+
+
+def test_the_defaults_are_kubelets():
+    config = load(["--hostname-override=n1"])
+    assert (config.heartbeat.status_update_seconds, config.heartbeat.status_report_seconds) == (10, 300)
+    assert (config.heartbeat.lease_duration_seconds, config.heartbeat.lease_renew_seconds) == (40, 10)
+    assert (config.resources.max_pods, config.serving.port, config.serving.healthz_port) == (110, 10250, 10248)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--node-lease-duration-seconds=0", "nodeLeaseDurationSeconds must be greater than 0"),
+        ("--max-pods=-1", r"maxPods \(--max-pods\) -1 must not be a negative number"),
+        ("--pods-per-core=-1", r"podsPerCore \(--pods-per-core\) -1 must not be a negative number"),
+        ("--port=0", r"port \(--port\) 0 must be between 1 and 65535, inclusive"),
+        ("--healthz-port=65536", r"healthzPort \(--healthz-port\) 65536 must be between"),
+    ],
+)
+def test_a_number_that_no_kubelet_takes_is_named(flag, message):
+    with pytest.raises(ConfigError, match=message):
+        load(["--hostname-override=n1", flag])
 
 
 def test_the_version_that_is_told_can_be_set_as_in_a_kubelet():
