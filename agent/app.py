@@ -24,11 +24,11 @@ from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 from agent.controllers.certificates import Scheduling
+from agent.controllers.notify import NotifyLoop
+from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
-from agent.loops.notify import NotifyLoop
-from agent.loops.shutdown import ShutdownLoop
 from agent.machinery.isolation import Isolation
 from agent.machinery.runner import Controller, Runnable, Runner
 from agent.machinery.workqueue import WorkQueue
@@ -216,16 +216,16 @@ class _Daemon:
             faults=self._process.health.faults,
         )
 
-    def _shutdown(self, node: Node) -> Sequence[ShutdownLoop]:
+    def _shutdown(self, node: Node) -> Sequence[ShutdownManager]:
         """What tells the cluster before the machine goes down, where that is wanted."""
         settings = self._config.shutdown
         if not settings.is_graceful:
             return ()
         return (
-            ShutdownLoop(periods=settings.grace_periods, logind=Logind(), departure=node.departure, clock=self._clock),
+            ShutdownManager(periods=settings.grace_periods, logind=Logind(), shutdown=node.shutdown, clock=self._clock),
         )
 
-    async def _part(self, shutdown: Sequence[ShutdownLoop]) -> None:
+    async def _part(self, shutdown: Sequence[ShutdownManager]) -> None:
         """What is to be said while everything still runs."""
         with self._isolation("shutdown").attempt():
             self.notifier.stopping()

@@ -2,37 +2,39 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from agent.controllers.csinode import CSINodeController
+from agent.controllers.eviction import EvictionController
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
-from agent.controllers.registration import Registration
+from agent.controllers.notify import Vitals
+from agent.controllers.pods import PodController, PodQueue
+from agent.controllers.registration import Registration, deregister
+from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
 from agent.controllers.startup import StartupLatency
 from agent.controllers.state import NodeState
+from agent.controllers.static_pods import StaticPodController
 from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
 from agent.core.pods.info import PodCounts, PodInfo
-from agent.core.portrait import Portrait
+from agent.core.portrait import Portrait, Trouble, conditions, shares
 from agent.core.schedule import Pace
-from agent.loops.eviction import EvictionLoop
-from agent.loops.farewell import Farewell
-from agent.loops.notify import Vitals
-from agent.loops.pods import PodLoop
-from agent.loops.podshutdown import kill_pods_by_priority
-from agent.loops.podstore import PodStore
-from agent.loops.portrait import portrait
-from agent.loops.shutdown import Departure
-from agent.loops.staticpods import StaticPodLoop
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
+from agent.machinery.isolation import Isolation
 from agent.machinery.recorder import EventRecorder
-from agent.machinery.runner import Controller, Runnable
+from agent.machinery.runner import Controller
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import CSINodeApi, EventApi, LeaseApi, ManifestSource, NodeApi, PodApi
 
 _ROUNDS = 3.0  # how many rounds a loop may miss
+
+
+class _Startable(Protocol):
+    def start(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class Engine:
     lease_queue: WorkQueue[Controller]  # nothing else can delay a renewal
     queue: WorkQueue[Controller]
     event_queue: WorkQueue[Controller]
+    pod_queue: PodQueue
 
 
 class Node:
@@ -97,7 +100,7 @@ class Node:
         registration = Registration(
             self.state, clients.nodes, self.events, dependencies=dependencies, health=self._status_health
         )
-        self._controllers = (
+        self._controllers: list[_Startable] = [
             LeaseController(
                 self.state,
                 leases=clients.leases,
@@ -118,17 +121,16 @@ class Node:
                 dependencies=dependencies,
                 health=self._status_health,
             ),
-        )
-        self.departure = Departure(
+        ]
+        self.pod_controller = self._host_pods(clients.pods) if clients.pods else None
+        self.shutdown = GracefulShutdown(
             state=self.state,
             events=self.events,
             clock=dependencies.clock,
             end_pods=self._end_pods,
-            isolation=dependencies.unexpected.isolation("shutdown", engine.health.failures_only("shutdown")),
+            isolation=self._shutdown_isolation(),
             metrics=dependencies.metrics,
         )
-        self.pod_loop: PodLoop | None = None
-        self.tasks: Sequence[Runnable] = self._pod_tasks(clients.pods) if clients.pods else ()
 
     def start(self) -> None:
         """Have the controllers called from now on."""
@@ -141,10 +143,8 @@ class Node:
     async def drain(self) -> None:
         """Deregister where that is wanted, and send the events that wait."""
         if self._config.registration.deregister:
-            shutdown = self._engine.health.failures_only("shutdown")
-            with self._engine.dependencies.unexpected.isolation("shutdown", shutdown).attempt():
-                nodes, leases = self._clients.nodes, self._clients.leases
-                await Farewell(node_name=self._config.node_name, nodes=nodes, leases=leases).say()
+            with self._shutdown_isolation().attempt():
+                await deregister(self.state.name, nodes=self._clients.nodes, leases=self._clients.leases)
         await self.events.drained()
 
     def addresses(self) -> Sequence[Object]:
@@ -154,20 +154,20 @@ class Node:
 
     def pods(self) -> Iterator[bytes]:
         """The pods that are bound to the node, unless they are ignored, each as JSON."""
-        return self.pod_loop.store.encoded() if self.pod_loop else iter(())
+        return self.pod_controller.store.encoded() if self.pod_controller else iter(())
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """One of them."""
-        cached = self.pod_loop.store.by_name(namespace, name) if self.pod_loop else None
+        cached = self.pod_controller.store.by_name(namespace, name) if self.pod_controller else None
         return cached.decode() if cached else None
 
     def pod_infos(self) -> Sequence[PodInfo]:
         """What metrics and figures need of them."""
-        return self.pod_loop.store.infos() if self.pod_loop else ()
+        return self.pod_controller.store.infos() if self.pod_controller else ()
 
     def pod_counts(self) -> PodCounts:
         """How many of them run, and their containers by state."""
-        return self.pod_loop.store.counts if self.pod_loop else PodCounts()
+        return self.pod_controller.store.counts if self.pod_controller else PodCounts()
 
     def vitals(self) -> Vitals:
         """How the node is doing, for the service manager."""
@@ -179,14 +179,27 @@ class Node:
 
     def portrait(self) -> Portrait:
         """The node for people to look at."""
-        return portrait(
-            self.state, lease=self.lease_health, health=self._engine.health, clock=self._engine.dependencies.clock
+        config, status, lease = self._config, (self.state.node or {}).get("status", {}), self.lease_health
+        failure, now = self._engine.health.last_failure(), self._engine.dependencies.clock.monotonic()
+        return Portrait(
+            node_name=config.node_name,
+            version=config.kubelet_version,
+            node=self.state.node,
+            conditions=conditions(config, status, self.state.pressure.signals),
+            shares=shares(status),
+            renewals=lease.history(),
+            renew_seconds=lease.period_seconds,
+            lease_seconds=lease.deadline_seconds,
+            lease_age_seconds=lease.renewal_age_seconds,
+            missed=lease.missed,
+            faults=self._engine.health.faults(),
+            last_trouble=failure and Trouble(now - failure.at_seconds, failure.loop, failure.reason),
         )
 
     async def _end_pods(self) -> None:
-        if self.pod_loop:
+        if self.pod_controller:
             periods = self._config.shutdown.grace_periods
-            await kill_pods_by_priority(self.pod_loop, periods=periods, clock=self._engine.dependencies.clock)
+            await kill_pods_by_priority(self.pod_controller, periods=periods, clock=self._engine.dependencies.clock)
 
     def _recorder(self, events: EventApi) -> EventRecorder:
         return EventRecorder(
@@ -198,42 +211,41 @@ class Node:
             health=self._engine.health.failures_only("events"),
         )
 
-    def _pod_tasks(self, clients: PodClients) -> Sequence[Runnable]:
-        """What pods need: a loop that keeps their statuses true, evictions and static pods."""
-        clock, unexpected = self._engine.dependencies.clock, self._engine.dependencies.unexpected
-        store, static = PodStore(), None
-        if clients.manifests:
-            static = StaticPodLoop(
-                source=clients.manifests,
-                pods=clients.pods,
-                store=store,
-                state=self.state,
-                clock=clock,
-                check_seconds=self._config.pods.manifest_check_seconds,
-                isolation=unexpected.isolation("staticpods"),
-            )
-        self.pod_loop = PodLoop(
-            config=self._config,
-            pods=clients.pods,
+    def _shutdown_isolation(self) -> Isolation:
+        health = self._engine.health.failures_only("shutdown")
+        return self._engine.dependencies.unexpected.isolation("shutdown", health)
+
+    def _host_pods(self, clients: PodClients) -> PodController:
+        """Build what pods need: a controller of their statuses, evictions and, where asked for, static pods."""
+        engine = self._engine
+        pods = PodController(
+            self.state,
+            clients.pods,
             nodes=self._clients.nodes,
-            store=store,
-            static=static,
-            state=self.state,
             events=self._recorder(clients.events),
-            clock=clock,
+            queue=engine.pod_queue,
+            dependencies=engine.dependencies,
             health=self._pods_health,
-            unexpected=unexpected,
         )
-        eviction = EvictionLoop(
-            eviction=self._config.eviction,
-            pressure=self.state.pressure,
-            pods=self.pod_loop.store.running,
-            kill=self.pod_loop.kill,
+        eviction = EvictionController(
+            self.state,
+            pods,
             events=self.events,
-            clock=clock,
+            queue=engine.queue,
+            dependencies=engine.dependencies,
+            health=engine.health.failures_only("eviction"),
         )
-        loops = {"eviction": eviction.run} | ({"staticpods": static.run} if static else {})
-        return (
-            unexpected.isolated("pods", self.pod_loop.run, self._pods_health),
-            *(unexpected.isolated(name, run, self._engine.health.failures_only(name)) for name, run in loops.items()),
-        )
+        self._controllers.append(eviction)
+        if clients.manifests:
+            static_pods = StaticPodController(
+                self.state,
+                clients.pods,
+                clients.manifests,
+                pods.store,
+                queue=engine.queue,
+                dependencies=engine.dependencies,
+                health=engine.health.failures_only("staticpods"),
+            )
+            pods.follow(static_pods)
+            self._controllers.append(static_pods)
+        return pods

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.pods import PodWorkers
 from agent.controllers.startup import StartupLatency
 from agent.core.config import Config
 from agent.core.model import Object
@@ -29,7 +30,7 @@ LOOPS = (
 _ROUNDS = 3.0  # how many readings the host monitor may miss
 _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to one of them
 # Workers for each node, up to a bound; a request that hangs holds up one of them
-_LEASE_WORKERS, _WORKERS, _EVENT_WORKERS = 1, 4, 2
+_LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_WORKERS = 16
 
 
@@ -74,6 +75,7 @@ class Process:
             lease_queue=WorkQueue(clock),
             queue=WorkQueue(clock),
             event_queue=WorkQueue(clock),
+            pod_queue=WorkQueue(clock),
         )
         self._node_store = Demultiplexer(_name, self.unexpected.isolation("watch"))
         self._pod_store = Demultiplexer(_node_name, self.unexpected.isolation("pods"))
@@ -87,8 +89,8 @@ class Process:
         self._nodes.append(node)
         self._lease_seconds.append(float(config.heartbeat.lease_duration_seconds))
         self._node_store.stores[config.node_name] = node.state
-        if node.pod_loop:
-            self._pod_store.stores[config.node_name] = node.pod_loop
+        if node.pod_controller:
+            self._pod_store.stores[config.node_name] = node.pod_controller
         return node
 
     def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
@@ -110,8 +112,8 @@ class Process:
         return (
             Runner("host", self._host_queue),
             self._runner("node", self.engine.queue, _WORKERS),
+            PodWorkers("pods", self.engine.pod_queue, workers=self._workers(_POD_WORKERS)),
             *self._reflectors,
-            *(task for node in self._nodes for task in node.tasks),
         )
 
     @property
@@ -128,7 +130,10 @@ class Process:
             await node.drain()
 
     def _runner(self, name: str, queue: WorkQueue[Controller], workers_per_node: int) -> Runner:
-        return Runner(name, queue, workers=min(workers_per_node * len(self._nodes), _MOST_WORKERS))
+        return Runner(name, queue, workers=self._workers(workers_per_node))
+
+    def _workers(self, per_node: int) -> int:
+        return min(per_node * len(self._nodes), _MOST_WORKERS)
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
         health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, *self._lease_seconds))

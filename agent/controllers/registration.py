@@ -11,7 +11,7 @@ from agent.core.schedule import jittered
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
-from agent.ports import AlreadyExists, ApiError, Forbidden, NodeApi, NotFound, Recorder
+from agent.ports import AlreadyExists, ApiError, Forbidden, LeaseApi, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -125,3 +125,19 @@ class Registration:
                 raise
         log.info("Node was previously registered", {"node": self._state.name})
         return existing
+
+
+async def deregister(name: str, *, nodes: NodeApi, leases: LeaseApi) -> None:
+    """Delete the Lease and the Node, as far as the credentials allow it, and log what they do not allow."""
+    for kind, delete in (
+        ("lease", leases.delete),
+        ("node", nodes.delete),
+    ):  # the Lease first: it is collected with its Node
+        try:
+            await delete(name)
+        except NotFound:
+            log.info("Nothing left to deregister", {kind: name})
+        except ApiError as error:
+            log.error("Unable to deregister", {"err": error, kind: name})
+        else:
+            log.info("Deregistered", {kind: name})

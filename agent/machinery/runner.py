@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Hashable
-from typing import Protocol
+from math import inf
+from typing import Generic, Protocol, TypeVar
 
 from agent.machinery.isolation import Isolation
 from agent.machinery.workqueue import WorkQueue
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Controller(Hashable, Protocol):
@@ -25,10 +28,10 @@ class Runnable(Protocol):
         """Run."""
 
 
-class Runner:
-    """Calls `sync` of whatever controllers are due, several at a time."""
+class Workers(Generic[K]):
+    """Take keys from a queue, several at a time, and add each again after the delay that its `sync` returned."""
 
-    def __init__(self, name: str, queue: WorkQueue[Controller], *, workers: int = 1) -> None:
+    def __init__(self, name: str, queue: WorkQueue[K], *, workers: int = 1) -> None:
         self.name = name
         self._queue = queue
         self._workers = workers
@@ -39,14 +42,25 @@ class Runner:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
+    async def sync(self, key: K) -> float:
+        """Bring one key up to date. Returns the seconds until it is due again; only errors that end all are raised."""
+        raise NotImplementedError
+
     async def _work(self) -> None:
         while True:
-            controller = await self._queue.get()
+            key = await self._queue.get()
             try:
-                with controller.isolation.attempt() as attempt:
-                    delay_seconds = await controller.sync()
-                self._queue.add_after(
-                    controller, delay_seconds if attempt.retry_seconds is None else attempt.retry_seconds
-                )
+                self._queue.add_after(key, await self.sync(key))
             finally:
-                self._queue.done(controller)
+                self._queue.done(key)
+
+
+class Runner(Workers[Controller]):
+    """Calls `sync` of whatever controllers are due."""
+
+    async def sync(self, key: Controller) -> float:
+        """Call one; an error that it does not expect has it called again after a pause."""
+        delay_seconds = inf
+        with key.isolation.attempt() as attempt:
+            delay_seconds = await key.sync()
+        return delay_seconds if attempt.retry_seconds is None else attempt.retry_seconds

@@ -4,6 +4,7 @@ import asyncio
 import heapq
 from collections.abc import Hashable
 from itertools import count
+from math import inf
 from typing import Generic, TypeVar
 
 from agent.ports import Clock
@@ -25,11 +26,17 @@ class WorkQueue(Generic[K]):
         self._added = asyncio.Event()
         self._turn = asyncio.Lock()  # one worker waits for the next key, the others for their turn
 
-    @property
-    def depth(self) -> int:
-        """How many keys are due and wait for a worker."""
-        now = self._clock.monotonic()
-        return sum(at <= now for at in self._due.values())
+    def has_due(self, count: int) -> bool:
+        """Whether at least so many keys are due and wait for a worker."""
+        now, places, due = self._clock.monotonic(), [0], set[K]()
+        while places and len(due) < count:  # from the top of the heap down, as far as entries are due
+            place = places.pop()
+            if place < len(self._heap) and self._heap[place][0] <= now:
+                at, _, key = self._heap[place]
+                if self._due.get(key) == at:
+                    due.add(key)
+                places += [2 * place + 1, 2 * place + 2]
+        return len(due) >= count
 
     def add(self, key: K) -> None:
         """Hand out a key as soon as a worker is free."""
@@ -38,7 +45,7 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Hand out a key after a delay; if it waits already, the earlier time counts."""
         at = self._clock.monotonic() + seconds
-        if at < self._due.get(key, float("inf")):
+        if at < self._due.get(key, inf):
             self._due[key] = at
             self._push(key, at)
 

@@ -12,6 +12,7 @@ from agent.adapters.answers import decoded, page, refusal, watch_event
 from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
+from agent.controllers.pod_store import PodStore
 from agent.controllers.state import NodeState
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
@@ -42,7 +43,6 @@ from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
 from agent.core.status import desired_status
 from agent.core.times import parse_time
-from agent.loops.podstore import PodStore
 from agent.ports import ApiError
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot

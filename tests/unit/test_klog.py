@@ -105,7 +105,7 @@ def test_a_value_of_several_lines_is_a_block():
 
 
 def as_json(level, message, *args):
-    record = logging.LogRecord("agent.x", level, "/some/agent/loops/lease.py", 42, message, args, None)
+    record = logging.LogRecord("agent.x", level, "/some/agent/controllers/lease.py", 42, message, args, None)
     return json.loads(JsonFormatter().format(record)), record
 
 
@@ -113,7 +113,7 @@ def test_json_has_kubelets_keys():
     entry, record = as_json(V2, "Recording event", {"node": "n1", "count": 2})
     assert list(entry.items()) == [
         ("ts", record.created * 1000),
-        ("caller", "loops/lease.py:42"),
+        ("caller", "controllers/lease.py:42"),
         ("msg", "Recording event"),
         ("v", 2),
         ("node", "n1"),

@@ -339,7 +339,7 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
         before = counted(node)
         await clock.advance(600)
         assert counted(node) == before
-        assert [pod.name for pod in node.node.pod_loop.store.infos()] == ["good", "later"]
+        assert [pod.name for pod in node.node.pod_controller.store.infos()] == ["good", "later"]
 
 
 async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes, events):
@@ -386,10 +386,10 @@ async def test_a_shutdown_goes_on_when_its_pods_raise(clock, make_node):
     async def broken():
         raise RuntimeError("a bug")
 
-    node.node.departure._end_pods = broken
+    node.node.shutdown._end_pods = broken
     async with running(*node.tasks):
         await clock.advance(5)
-        begun = asyncio.create_task(node.node.departure.begin())
+        begun = asyncio.create_task(node.node.shutdown.begin())
         await clock.advance(5)
         await begun
         assert node.metric("kubelet_graceful_shutdown_end_time_seconds")[()] > 0

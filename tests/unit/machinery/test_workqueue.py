@@ -34,9 +34,11 @@ async def test_names_come_when_they_are_due(queue, clock):
 async def test_only_those_wait_that_are_due(queue, clock):
     queue.add_after("late", 5)
     queue.add("now")
-    assert queue.depth == 1
+    assert (queue.has_due(1), queue.has_due(2)) == (True, False)
     await clock.advance(5)
-    assert queue.depth == 2
+    assert (queue.has_due(2), queue.has_due(3)) == (True, False)
+    queue.discard("late")
+    assert not queue.has_due(2)
 
 
 async def test_the_earliest_call_counts(queue, clock):

@@ -11,7 +11,7 @@ from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
 from agent.adapters.server.replies import plain, streamed
-from agent.loops.podstore import PodStore
+from agent.controllers.pod_store import PodStore
 from tests.fakes import idle, running, settle, until
 
 pytestmark = pytest.mark.anyio

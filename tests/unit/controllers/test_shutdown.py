@@ -3,8 +3,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from agent.controllers.shutdown import GracefulShutdown, ShutdownManager
 from agent.core.shutdown import grace_periods
-from agent.loops.shutdown import Departure, ShutdownLoop
 from agent.ports import LogindRefused, NoLogind, Unavailable
 from tests.fakes import Recorded, running, settle
 
@@ -76,7 +76,7 @@ def node(make_node):
 
 @pytest.fixture
 def loop(node, logind, clock):
-    return ShutdownLoop(periods=grace_periods(30, 10), logind=logind, departure=node.node.departure, clock=clock)
+    return ShutdownManager(periods=grace_periods(30, 10), logind=logind, shutdown=node.node.shutdown, clock=clock)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen
         await clock.sleep(10)
         ended_at.append(clock.elapsed)
 
-    departure = Departure(
+    shutdown = GracefulShutdown(
         state=state,
         events=Recorded(),
         clock=clock,
@@ -182,7 +182,7 @@ async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen
         metrics=dependencies.metrics,
     )
     async with asyncio.TaskGroup() as group:
-        leaving = group.create_task(departure.begin())
+        leaving = group.create_task(shutdown.begin())
         await clock.advance(10)
         assert (leaving.done(), ended_at) == (True, [10.0])
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from agent.controllers.eviction import EvictionController
+from agent.controllers.pods import PodController, PodWorkers
+from agent.controllers.shutdown import kill_pods_by_priority
+from agent.controllers.state import NodeState
 from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
 from agent.core.schedule import Pace
 from agent.core.shutdown import GracePeriod
-from agent.loops.eviction import EvictionLoop
-from agent.loops.pods import PodLoop
-from agent.loops.podshutdown import kill_pods_by_priority
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Conflict, NotFound, Unavailable
@@ -126,21 +127,24 @@ def settings():
 
 
 @pytest.fixture
-def make_loop(settings, pods, nodes, state, clock, process, loop_health):
-    """A loop that tells its events to somebody."""
+def config(settings):
+    return Config(node_name="n1", pods=settings)
+
+
+@pytest.fixture
+def make_controller(pods, nodes, state, process, loop_health):
+    """A controller that records its events somewhere."""
 
     def make(events):
-        config = Config(node_name="n1", pods=settings)
         state.node = copy.deepcopy(NODE)
-        pods.watcher = PodLoop(
-            config=config,
-            pods=pods,
+        pods.watcher = PodController(
+            state,
+            pods,
             nodes=nodes,
-            state=state,
             events=events,
-            clock=clock,
+            queue=process.engine.pod_queue,
+            dependencies=process.dependencies,
             health=loop_health,
-            unexpected=process.unexpected,
         )
         return pods.watcher
 
@@ -148,12 +152,17 @@ def make_loop(settings, pods, nodes, state, clock, process, loop_health):
 
 
 @pytest.fixture
-def loop(make_loop, told):
-    return make_loop(told)
+def controller(make_controller, told):
+    return make_controller(told)
 
 
-async def test_a_pod_is_told_to_be_coming_and_then_to_run(loop, pods, told):
-    async with running(loop):
+@pytest.fixture
+def workers(process):
+    return PodWorkers("pods", process.engine.pod_queue, workers=8)
+
+
+async def test_a_pod_is_told_to_be_coming_and_then_to_run(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
     assert (pods.phase("a"), pods.patches) == ("Running", ["a", "a"])
@@ -161,18 +170,18 @@ async def test_a_pod_is_told_to_be_coming_and_then_to_run(loop, pods, told):
     assert told.events == [("a", "Pulled"), ("a", "Created"), ("a", "Started")]
 
 
-async def test_of_many_pods_each_is_told_once(loop, pods):
+async def test_of_many_pods_each_is_told_once(controller, workers, pods):
     for number in range(100):
         pods.add(f"p{number}")
-    async with running(loop):
+    async with running(workers):
         await settle()
     assert {pods.phase(name) for name in pods.objects} == {"Running"}
     assert len(pods.patches) < 130
     assert len({pod["status"]["podIP"] for pod in pods.objects.values()}) == 100
 
 
-async def test_a_deleted_pod_is_ended_and_removed_once(loop, pods, told):
-    async with running(loop):
+async def test_a_deleted_pod_is_ended_and_removed_once(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.doom("a")
@@ -181,24 +190,24 @@ async def test_a_deleted_pod_is_ended_and_removed_once(loop, pods, told):
     assert told.events[-1] == ("a", "Killing")
 
 
-async def test_a_pod_that_others_removed_is_forgotten(loop, pods, told):
-    async with running(loop):
+async def test_a_pod_that_others_removed_is_forgotten(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.drop("a")
         await settle()
-        assert loop.store.size == 0
+        assert controller.store.size == 0
     assert told.events[-1] == ("a", "Killing")
     assert told.forgotten == ["uid-a"]
     assert pods.deleted == []
 
 
-async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the_same(loop, pods, told):
-    async with running(loop):
+async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the_same(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
         gone = pods.objects.pop("a")
-        loop.put(
+        controller.put(
             merged(
                 gone,
                 {
@@ -212,35 +221,35 @@ async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the
             )
         )
         await settle()
-        loop.remove(gone)
+        controller.remove(gone)
     assert [reason for _, reason in told.events].count("Killing") == 1
 
 
-async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(loop, pods, told):
-    async with running(loop):
+async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.doom("a", grace=0)
         await settle()
-        assert loop.store.size == 0
+        assert controller.store.size == 0
     assert pods.patches == ["a", "a", "a"]
     assert [reason for _, reason in told.events].count("Killing") == 1
 
 
-async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(loop, pods, told):
-    async with running(loop):
+async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.meanwhile = pods.drop  # the watch is faster than the answer
         pods.mark("a", generation=2)
         await settle()
-        assert loop.store.size == 0
+        assert controller.store.size == 0
     assert told.forgotten == ["uid-a", "uid-a"]  # the second time after the events of that status
 
 
-async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, state):
+async def test_an_address_is_free_again_when_its_pod_has_ended(controller, workers, pods, state):
     state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
-    async with running(loop):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.doom("a")
@@ -250,9 +259,9 @@ async def test_an_address_is_free_again_when_its_pod_has_ended(loop, pods, state
     assert pods.objects["b"]["status"]["podIP"] == "10.0.0.2"
 
 
-async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, state, told, clock):
+async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, pods, state, told, clock):
     state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]
-    async with running(loop):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.add("b")
@@ -263,9 +272,11 @@ async def test_a_pod_without_an_address_waits_and_says_so(loop, pods, state, tol
     assert pods.phase("b") == "Running"
 
 
-async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(loop, pods, state, clock):
+async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(
+    controller, workers, pods, state, clock
+):
     state.node["spec"] = {}
-    async with running(loop):
+    async with running(workers):
         pods.add("a")
         await clock.advance(9)
         assert pods.phase("a") == "Pending"
@@ -274,9 +285,9 @@ async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_
     assert "podIP" not in pods.objects["a"]["status"]
 
 
-async def test_pods_wait_for_their_node(loop, pods, state, clock):
+async def test_pods_wait_for_their_node(controller, workers, pods, state, clock):
     state.node = None
-    async with running(loop):
+    async with running(workers):
         pods.add("a")
         await clock.advance(5)
         assert pods.patches == []
@@ -285,11 +296,11 @@ async def test_pods_wait_for_their_node(loop, pods, state, clock):
     assert pods.phase("a") == "Running"
 
 
-async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, pods):
+async def test_pods_that_come_together_do_not_share_what_is_there_for_one(controller, workers, pods):
     big = {"containers": [{"name": "main", "image": "x:1", "resources": {"requests": {"cpu": "3"}}}]}
     pods.add("a", spec=big)
     pods.add("b", spec=big)
-    async with running(loop):
+    async with running(workers):
         await settle()
     assert sorted([pods.phase("a"), pods.phase("b")]) == ["Failed", "Running"]
 
@@ -297,10 +308,12 @@ async def test_pods_that_come_together_do_not_share_what_is_there_for_one(loop, 
 @pytest.mark.parametrize(
     ("labels", "phase"), [({"zone": "a"}, "Running"), ({}, "Failed"), (None, "Failed")], ids=["new", "same", "unknown"]
 )
-async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(loop, pods, nodes, labels, phase):
+async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(
+    controller, workers, pods, nodes, labels, phase
+):
     if labels is not None:
         nodes.objects["n1"] = merged(NODE, {"metadata": {"labels": labels, "resourceVersion": "2"}})
-    async with running(loop):
+    async with running(workers):
         pods.add("a", spec={"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "x:1"}]})
         await settle()
     assert (pods.phase("a"), len(nodes.times("get"))) == (phase, 1)
@@ -311,8 +324,8 @@ def asking(cpu, priority=0):
     return {"priority": priority, "terminationGracePeriodSeconds": 30, "containers": [container]}
 
 
-async def test_for_a_critical_pod_others_have_to_go(loop, pods, clock, told):
-    async with running(loop):
+async def test_for_a_critical_pod_others_have_to_go(controller, workers, pods, clock, told):
+    async with running(workers):
         pods.add("small", spec=asking("1"))
         slow = {"annotations": {"fake-kubelet.dev/stop-after": "5s"}, "generation": 1}
         pods.add("large", spec=asking("3"), metadata={"name": "large", "namespace": "ns", "uid": "uid-large"} | slow)
@@ -329,8 +342,8 @@ async def test_for_a_critical_pod_others_have_to_go(loop, pods, clock, told):
     assert told.events.count(("large", "Preempting")) == 1
 
 
-async def test_a_critical_pod_that_never_fits_is_refused_and_nobody_goes_for_it(loop, pods):
-    async with running(loop):
+async def test_a_critical_pod_that_never_fits_is_refused_and_nobody_goes_for_it(controller, workers, pods):
+    async with running(workers):
         pods.add("small", spec=asking("1"))
         await settle()
         pods.add("critical", spec=asking("5", priority=2_000_000_000))
@@ -341,9 +354,9 @@ async def test_a_critical_pod_that_never_fits_is_refused_and_nobody_goes_for_it(
     assert status["message"].endswith("reclaim resources: [(res: cpu, q: 1000), ]")
 
 
-async def test_what_the_api_server_did_not_take_is_sent_again(loop, pods, clock):
+async def test_what_the_api_server_did_not_take_is_sent_again(controller, workers, pods, clock):
     pods.fail = lambda: Unavailable("away")
-    async with running(loop):
+    async with running(workers):
         pods.add("a")
         await clock.advance(9)
         pods.fail = lambda: None
@@ -352,52 +365,52 @@ async def test_what_the_api_server_did_not_take_is_sent_again(loop, pods, clock)
     assert pods.phase("a") == "Running"
 
 
-async def test_a_pod_of_the_same_name_is_another_pod(loop, pods):
-    async with running(loop):
+async def test_a_pod_of_the_same_name_is_another_pod(controller, workers, pods):
+    async with running(workers):
         pods.add("a")
         await settle()
         pods.objects["a"]["metadata"]["uid"] = "another"  # and nobody has told us yet
         count = len(pods.patches)
         pods.watcher.put(
-            merged(loop.store.get("uid-a").decode(), {"metadata": {"generation": 7, "resourceVersion": "999"}})
+            merged(controller.store.get("uid-a").decode(), {"metadata": {"generation": 7, "resourceVersion": "999"}})
         )
         await settle()
     assert len(pods.patches) == count
 
 
-async def test_what_shows_a_static_pod_that_nobody_runs_is_removed(loop, pods):
+async def test_what_shows_a_static_pod_that_nobody_runs_is_removed(controller, workers, pods):
     mirror = {"kubernetes.io/config.mirror": "hash"}
-    async with running(loop):
+    async with running(workers):
         pods.add("a", metadata={"name": "a", "namespace": "ns", "uid": "uid-a", "annotations": mirror})
         await settle()
     assert pods.deleted == [("ns", "a", "uid-a")]
 
 
-async def test_an_older_state_is_no_news(loop, pods):
-    async with running(loop):
+async def test_an_older_state_is_no_news(controller, workers, pods):
+    async with running(workers):
         pods.add("a")
         old = copy.deepcopy(pods.objects["a"])
         await settle()
         count = len(pods.patches)
-        loop.put(old)
+        controller.put(old)
         await settle()
         assert len(pods.patches) == count
 
 
-async def test_a_list_forgets_what_it_does_not_show(loop, pods, told):
-    async with running(loop):
+async def test_a_list_forgets_what_it_does_not_show(controller, workers, pods, told):
+    async with running(workers):
         pods.add("a")
         pods.add("b")
         await settle()
-        loop.reset([copy.deepcopy(pods.objects["b"])], "99")
-        assert [pod.name for pod in loop.store.infos()] == ["b"]
+        controller.reset([copy.deepcopy(pods.objects["b"])], "99")
+        assert [pod.name for pod in controller.store.infos()] == ["b"]
     assert told.events[-1] == ("a", "Killing")  # as by a kubelet, however it is told that the pod is gone
 
 
-async def test_a_timed_end_comes_by_itself(loop, pods, clock):
+async def test_a_timed_end_comes_by_itself(controller, workers, pods, clock):
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x:1"}]}
     metadata = {"name": "a", "namespace": "ns", "uid": "uid-a", "annotations": {"fake-kubelet.dev/run-for": "30s"}}
-    async with running(loop):
+    async with running(workers):
         pods.add("a", spec=spec, metadata=metadata)
         await clock.advance(29)
         assert pods.phase("a") == "Running"
@@ -406,8 +419,8 @@ async def test_a_timed_end_comes_by_itself(loop, pods, clock):
 
 
 @pytest.mark.parametrize("settings", [Pods(mode="refuse")])
-async def test_a_node_may_refuse_all_pods_and_still_lets_them_go(loop, pods):
-    async with running(loop):
+async def test_a_node_may_refuse_all_pods_and_still_lets_them_go(controller, workers, pods):
+    async with running(workers):
         pods.add("a")
         await settle()
         assert pods.objects["a"]["status"]["reason"] == "PodsRefused"
@@ -434,15 +447,15 @@ async def churn(pods, voice, first, last):
     return len(gc.get_objects())
 
 
-async def test_pods_that_are_gone_leave_nothing_behind(make_loop, pods, queue, dependencies, loop_health):
+async def test_pods_that_are_gone_leave_nothing_behind(make_controller, workers, pods, queue, dependencies, loop_health):
     pace = Pace(per_second=50, at_once=5000)  # no time passes here
     voice = EventRecorder("n1", Sink(), pace=pace, queue=queue, dependencies=dependencies, health=loop_health)
-    loop = make_loop(voice)
-    async with running(loop, Runner("events", queue)):
+    controller = make_controller(voice)
+    async with running(workers, Runner("events", queue)):
         await churn(pods, voice, 0, 100)
         before = await churn(pods, voice, 100, 200)
         after = await churn(pods, voice, 200, 400)
-        assert loop.store.size == 0
+        assert controller.store.size == 0
     assert after - before < 100
 
 
@@ -451,25 +464,22 @@ def test_the_pods_mode_is_one_of_three():
         replace(Pods(), mode="run")
 
 
-async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, clock, told):
+async def test_pods_go_one_by_one_while_the_host_is_short(
+    controller, workers, pods, clock, told, queue, dependencies, loop_health
+):
     low = FakeHost(clock, memory_available_bytes=1)
     config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
-    monitor = Process(low, clock, sensor_seconds=1.0).engine.monitor
-    node_voice = Recorded()
-    eviction = EvictionLoop(
-        eviction=config.eviction,
-        pressure=monitor.pressure(config.eviction),
-        pods=loop.store.running,
-        kill=loop.kill,
-        events=node_voice,
-        clock=clock,
-    )
+    engine = Process(low, clock, sensor_seconds=1.0).engine
+    state, node_voice = NodeState(config, engine.monitor, engine.startup, clock), Recorded()
+    EvictionController(
+        state, controller, events=node_voice, queue=queue, dependencies=dependencies, health=loop_health
+    ).start()
     pods.add("a")
     pods.add("b")
-    async with running(loop, eviction):
+    async with running(workers, Runner("node", queue)):
         await clock.advance(10)
         assert node_voice.reasons == []
-        await monitor.sync()
+        await engine.monitor.sync()
         await clock.advance(10)
         assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
         await clock.advance(10)
@@ -478,17 +488,17 @@ async def test_pods_go_one_by_one_while_the_host_is_short(loop, pods, clock, tol
     assert told.events.count(("a", "Evicted")) == 1
 
 
-async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop, pods, clock):
+async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(controller, workers, pods, clock):
     for name in ("doomed", "evicted", "gone"):
         slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
         pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
-    async with running(loop):
+    async with running(workers):
         await clock.advance(1)
         pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        loop.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
+        controller.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
         pods.drop("gone")
         await clock.advance(2)
-        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=(GracePeriod(0, 20),), clock=clock))
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=(GracePeriod(0, 20),), clock=clock))
         await clock.advance(5)
         assert not ending.done()
         await clock.advance(2)
@@ -497,15 +507,17 @@ async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(loop
     assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
 
 
-async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(loop, pods, told, clock):
+async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(
+    controller, workers, pods, told, clock
+):
     slow = {"fake-kubelet.dev/stop-after": "1h"}
     for name, priority in (("common", 0), ("critical", 2_000_000_000)):
         spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
         metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
         pods.add(name, spec=spec, metadata=metadata)
     periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
-    async with running(loop):
-        ending = asyncio.create_task(kill_pods_by_priority(loop, periods=periods, clock=clock))
+    async with running(workers):
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=periods, clock=clock))
         await clock.advance(19)
         assert pods.phase("common") == "Running"
         await clock.advance(2)

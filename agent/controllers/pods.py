@@ -1,13 +1,15 @@
 """Keep the status of the node's pods as a kubelet does, without running any container."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from math import inf
+from typing import NamedTuple
 
+from agent.controllers.pod_store import CachedPod, PodStore, uid_of
 from agent.controllers.state import NodeState
-from agent.core.config import Config
+from agent.controllers.static_pods import StaticPodController
 from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
@@ -30,50 +32,52 @@ from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from agent.core.times import parse_time
 from agent.klog import V2
-from agent.loops.podstore import CachedPod, PodStore, uid_of
-from agent.loops.staticpods import StaticPodLoop
+from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import Attempt, UnexpectedErrors
+from agent.machinery.runner import Workers
 from agent.machinery.workqueue import WorkQueue
-from agent.ports import ApiError, Clock, NodeApi, NotFound, PodApi, Recorder
+from agent.ports import ApiError, NodeApi, NotFound, PodApi, Recorder
 
 log = logging.getLogger(__name__)
 
-_WORKERS = 8  # requests under way: enough for hundreds of pods in seconds, few enough for any API server
+_CROWD = 8  # pods that wait for a worker
 _RETRY_SECONDS = 10.0  # as kubelet's status manager: the next pass retries what has failed
 _NO_NODE_SECONDS = 1.0
 _PREEMPTION_SECONDS = 0.2  # between two checks whether the preempted pods have ended
 _NO_RANGE_SECONDS = 10.0  # a cluster that assigns pod CIDRs has done so by then
 
 
-class PodLoop:
+class PodController:
     """Keeps the status of one node's pods up to date; a reflector calls `reset`, `put` and `remove`."""
 
     def __init__(
         self,
-        *,
-        config: Config,
-        pods: PodApi,
-        nodes: NodeApi,
         state: NodeState,
+        api: PodApi,
+        *,
+        nodes: NodeApi,
         events: Recorder,
-        clock: Clock,
-        store: PodStore | None = None,
-        static: StaticPodLoop | None = None,
+        queue: "PodQueue",
+        dependencies: Dependencies,
         health: LoopHealth,
-        unexpected: UnexpectedErrors,
     ) -> None:
-        self._config = config
-        self._api = pods
-        self._nodes = nodes
         self._state = state
+        self._settings = state.config.pods
+        self._api = api
+        self._nodes = nodes
         self._events = events
-        self._clock = clock
-        self._static = static
-        self.store = store or PodStore()
-        self._queue: WorkQueue[str] = WorkQueue(clock)
+        self._queue = queue
+        self._clock = dependencies.clock
+        self._static: StaticPodController | None = None
+        self.store = PodStore()
         self._unstored: dict[str, Object] = {}  # pods for which PodStore.upsert raised an error, by UID
-        self._isolation = unexpected.isolation("pods", health, size=lambda: self.store.size + len(self._unstored))
+        self._isolation = dependencies.unexpected.isolation(
+            "pods", health, size=lambda: self.store.size + len(self._unstored)
+        )
+
+    def follow(self, static_pods: StaticPodController) -> None:
+        """Keep the mirror pods of these static pods; without them, every mirror pod is deleted."""
+        self._static = static_pods
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """Replace all pods by those of a list; the oldest come first, as a kubelet admits them."""
@@ -93,7 +97,7 @@ class PodLoop:
         else:
             self._unstored.pop(uid, None)
         if is_new:  # a pod that fails all the time is not synced at once after each of its changes
-            self._queue.add_after(uid, min(self._isolation.pause_seconds(uid), _RETRY_SECONDS))
+            self._add_after(uid, min(self._isolation.pause_seconds(uid), _RETRY_SECONDS))
 
     def remove(self, pod: Object) -> None:
         """Remove a pod that is gone from the API, whether or not its containers had ended."""
@@ -103,23 +107,7 @@ class PodLoop:
         """Have the node end a pod; a second request for the same pod is ignored."""
         if cached := self.store.get(uid):
             cached.kill_request = cached.kill_request or order
-            self._queue.add(uid)
-
-    async def run(self) -> None:
-        """Sync pods forever, several at a time."""
-        async with asyncio.TaskGroup() as group:
-            for number in range(_WORKERS):
-                group.create_task(self._work(), name=f"{type(self).__name__}-{number}")
-
-    async def _work(self) -> None:
-        while True:
-            uid = await self._queue.get()
-            try:
-                with self._isolation.attempt(uid, pod=self._full_name(uid), podUID=uid) as attempt:
-                    await self.sync(uid)
-                self._retry(uid, attempt)
-            finally:
-                self._queue.done(uid)
+            self._add_after(uid, 0.0)
 
     def _full_name(self, uid: str) -> str:
         if cached := self.store.get(uid):
@@ -127,17 +115,18 @@ class PodLoop:
         metadata = self._unstored[uid]["metadata"] if uid in self._unstored else None
         return f"{metadata['namespace']}/{metadata['name']}" if metadata else ""
 
-    def _retry(self, uid: str, attempt: Attempt) -> None:
-        """Queue a pod again whose sync raised an unexpected error, if the pod still exists."""
+    async def sync(self, uid: str) -> float:
+        """Bring one pod up to date. Returns the seconds until it is due again if nothing else queues it earlier."""
+        with self._isolation.attempt(uid, pod=self._full_name(uid), podUID=uid) as attempt:
+            await self._sync(uid)
         if attempt.retry_seconds is None:
-            return
+            return inf
         if self.store.get(uid) or uid in self._unstored:
-            self._queue.add_after(uid, attempt.retry_seconds)
-        else:
-            self._isolation.forget(uid)
+            return attempt.retry_seconds
+        self._isolation.forget(uid)
+        return inf
 
-    async def sync(self, uid: str) -> None:
-        """Bring one pod up to date; an error of the API is logged, and the pod is queued again."""
+    async def _sync(self, uid: str) -> None:
         if pod := self._unstored.get(uid):
             self.store.upsert(pod)
             del self._unstored[uid]
@@ -154,16 +143,16 @@ class PodLoop:
             self._removed(uid, is_mirror=cached.info.is_mirror)  # the watch will report it, too
         except ApiError as error:
             log.error("Failed to update status for pod", {"err": error, "pod": cached.info.full_name})
-            self._queue.add_after(uid, _RETRY_SECONDS)
+            self._add_after(uid, _RETRY_SECONDS)
 
     async def _sync_mirror(self, uid: str, cached: CachedPod) -> None:
         """Sync a mirror pod while its static pod exists unchanged; otherwise delete it at once."""
         is_wanted = self._static.wants(cached.info.mirror_hash or "") if self._static else False
         if is_wanted is None:
-            self._queue.add_after(uid, _NO_NODE_SECONDS)
+            self._add_after(uid, _NO_NODE_SECONDS)
         elif is_wanted and not cached.info.is_terminating:
             await self._sync_pod(uid, cached)
-            self._queue.add_after(uid, self._config.pods.manifest_check_seconds)  # the file may change
+            self._add_after(uid, self._settings.manifest_check_seconds)  # the file may change
         else:
             await self._delete(cached, cached.decode())
 
@@ -173,7 +162,7 @@ class PodLoop:
         while True:
             node, pod = self._state.node, cached.decode()
             if node is None:
-                self._queue.add_after(uid, _NO_NODE_SECONDS)
+                self._add_after(uid, _NO_NODE_SECONDS)
                 return
             following = await self._advance(cached, pod, node)
             if following is None:
@@ -185,7 +174,7 @@ class PodLoop:
                 return
             sent = patch
         if following.next_at is not None:
-            self._queue.add_after(uid, max(0.0, (following.next_at - self._clock.now()).total_seconds()))
+            self._add_after(uid, max(0.0, (following.next_at - self._clock.now()).total_seconds()))
         if is_terminating(pod) and is_terminal(pod):
             await self._delete(cached, pod)
 
@@ -209,21 +198,21 @@ class PodLoop:
                 fields = {"pod": victim.full_name, "requestingPod": cached.info.full_name}
                 log.log(V2, "Preempting pod to free up resources", fields)
                 self.kill(victim.uid, kill_for_preemption(victim, now))
-            self._queue.add_after(uid_of(pod), _PREEMPTION_SECONDS)
+            self._add_after(uid_of(pod), _PREEMPTION_SECONDS)
             return None
         cached.is_active = True
         return self._next_status(cached, pod, node)
 
     def _admission(self, cached: CachedPod, pod: Object, node: Object) -> Admission:
         """Decide whether the node admits a pod; this changes nothing."""
-        if self._config.pods.mode == "refuse":
+        if self._settings.mode == "refuse":
             return Admission(refusal=ALL_REFUSED)
         context = AdmissionContext(
             node=node,
             others=self.store.requests(but=cached),
             pressure=self._state.pressure.conditions,
             problems=self._state.problems,
-            allowed_sysctls=self._config.pods.allowed_sysctls,
+            allowed_sysctls=self._settings.allowed_sysctls,
         )
         info = cached.info
         if why := refusal(pod, info.request, context):
@@ -236,7 +225,7 @@ class PodLoop:
     async def _fresh_node(self, node: Object) -> Object:
         """Read the Node, as kubelet does before it refuses a pod because of labels that may be outdated."""
         try:
-            self._state.put(await self._nodes.get(self._config.node_name))
+            self._state.put(await self._nodes.get(self._state.name))
         except ApiError as error:
             log.error("Failed to synchronously fetch node info", {"err": error})
         return self._state.node or node
@@ -248,11 +237,11 @@ class PodLoop:
             now=now,
             host_ips=host_addresses(node),
             pod_ips=self._allocate_ips(pod, node, now),
-            job_seconds=self._config.pods.job_run_seconds,
+            job_seconds=self._settings.job_run_seconds,
             kill_request=cached.kill_request,
         )
         first = next_status(pod, context)
-        if is_admitted(pod) or first.next_at is None or self._queue.depth < _WORKERS:
+        if is_admitted(pod) or first.next_at is None or not self._queue.has_due(_CROWD):
             return first
         # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
         pod = {**pod, "status": first.status}
@@ -268,14 +257,14 @@ class PodLoop:
         ranges = pod_ranges(node)
         waited = now - parse_time(pod["status"]["startTime"])
         if not ranges and abs(waited.total_seconds()) < _NO_RANGE_SECONDS:
-            self._queue.add_after(uid_of(pod), _NO_NODE_SECONDS)
+            self._add_after(uid_of(pod), _NO_NODE_SECONDS)
             return None
         try:
             return self.store.addresses.addresses(uid_of(pod), ranges)
         except Exhausted as error:
             message = f"Failed to create pod sandbox: failed to allocate for range 0: {error}"
             self._record(pod, PodEvent("FailedCreatePodSandBox", message, "Warning"))
-            self._queue.add_after(uid_of(pod), _RETRY_SECONDS)
+            self._add_after(uid_of(pod), _RETRY_SECONDS)
             return None
 
     async def _send(self, cached: CachedPod, pod: Object, status: Object, patch: Object) -> bool:
@@ -300,12 +289,12 @@ class PodLoop:
     def _removed(self, uid: str, *, is_mirror: bool) -> None:
         self._forget(uid)
         if self._static and is_mirror:
-            self._static.missing.set()
+            self._static.on_mirror_removed()
 
     def _forget(self, uid: str) -> None:
         """Drop everything about a pod; events report the containers that were running."""
         cached = self.store.remove(uid)
-        self._queue.discard(uid)
+        self._queue.discard(PodKey(self, uid))
         self._unstored.pop(uid, None)
         if cached:
             with self._isolation.attempt(uid, podUID=uid):
@@ -316,6 +305,27 @@ class PodLoop:
         self._isolation.forget(uid)
         self._events.forget(uid)
 
+    def _add_after(self, uid: str, seconds: float) -> None:
+        self._queue.add_after(PodKey(self, uid), seconds)
+
     def _record(self, pod: Object, *events: PodEvent) -> None:
         for event in events:
             self._events.record(event, reference(pod, event.path))
+
+
+class PodKey(NamedTuple):
+    """A pod in the queue that all nodes of a process share."""
+
+    controller: PodController
+    uid: str
+
+
+PodQueue = WorkQueue[PodKey]
+
+
+class PodWorkers(Workers[PodKey]):
+    """Sync the pods that are due."""
+
+    async def sync(self, key: PodKey) -> float:
+        """Sync one."""
+        return await key.controller.sync(key.uid)

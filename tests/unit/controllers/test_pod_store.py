@@ -5,8 +5,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.server.containers import ContainerEndpoints
+from agent.controllers.pod_store import PodStore
 from agent.core.tally import Registry
-from agent.loops.podstore import PodStore
 from tests.settings import Config
 
 

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from agent.controllers.pods import PodController
 from agent.controllers.state import NodeState
 from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
 from agent.core.goduration import format_seconds
+from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
 from agent.core.tally import Gauge, Registry
 from agent.klog import V1
@@ -19,11 +21,12 @@ log = logging.getLogger(__name__)
 _SUBJECT = "shutdown"
 _TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
 _RECONNECT_SECONDS = 1.0
+_POLL_SECONDS = 0.2
 _RELOAD_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
 
 
-class Departure:
-    """The node as going down: not ready, and the cluster knows why."""
+class GracefulShutdown:
+    """Reports a node as not ready before it goes down, and ends its pods."""
 
     def __init__(
         self,
@@ -84,15 +87,15 @@ class Departure:
         return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 
-class ShutdownLoop:
+class ShutdownManager:
     """Holds a shutdown of the machine back until the cluster was told."""
 
     def __init__(
-        self, *, periods: Sequence[GracePeriod], logind: LogindApi, departure: Departure, clock: Clock
+        self, *, periods: Sequence[GracePeriod], logind: LogindApi, shutdown: GracefulShutdown, clock: Clock
     ) -> None:
         self._seconds = requested_seconds(periods)
         self._logind = logind
-        self._departure = departure
+        self._shutdown = shutdown
         self._clock = clock
         self._listens = False  # whether logind tells us of shutdowns
         self._begun = False
@@ -130,13 +133,13 @@ class ShutdownLoop:
                 log.log(V1, "Shutdown manager completed processing shutdown event, node will shutdown shortly")
             else:
                 self._begun = False
-                self._departure.cancel()
+                self._shutdown.cancel()
                 await self._hold(session)
 
     async def _begin(self) -> None:
         self._begun = True
         log.info("The node is shutting down")
-        await self._departure.begin()
+        await self._shutdown.begin()
 
     async def _hold(self, session: LogindSession) -> None:
         """Take the lock; without it we still hear of a shutdown, and tell of it as fast as we can."""
@@ -167,3 +170,17 @@ class ShutdownLoop:
             if await session.delay_seconds() >= self._seconds:
                 return
         raise LogindRefused("logind did not take the new value over")
+
+
+async def kill_pods_by_priority(pods: PodController, *, periods: Sequence[GracePeriod], clock: Clock) -> None:
+    """Kill the pods group by group, lowest priority first, and wait for each group within its grace period.
+
+    This includes pods that are terminating already, as kubelet's active pods do.
+    """
+    for group in priority_groups([*pods.store.running(), *pods.store.terminating()], periods):
+        log.info("Shutdown manager killing pods", {"pods": len(group.pods), "shutdownGracePeriod": group.seconds})
+        for pod in group.pods:
+            pods.kill(pod.uid, kill_for_shutdown(pod, group.seconds, clock.now()))
+        deadline, uids = clock.monotonic() + group.seconds, {pod.uid for pod in group.pods}
+        while uids & pods.store.killed() and clock.monotonic() < deadline:
+            await clock.sleep(_POLL_SECONDS)

@@ -2,9 +2,10 @@ import copy
 
 import pytest
 
+from agent.controllers.pod_store import PodStore
+from agent.controllers.static_pods import StaticPodController
 from agent.core.pods.static import Manifest, mirror_hash
-from agent.loops.podstore import PodStore
-from agent.loops.staticpods import StaticPodLoop
+from agent.machinery.runner import Runner
 from agent.ports import AlreadyExists, Unavailable
 from tests.fakes import running, settle
 
@@ -53,17 +54,18 @@ def cluster(store):
 
 
 @pytest.fixture
-def loop(files, cluster, store, state, clock, process):
+def controller(files, cluster, store, state, queue, dependencies, loop_health):
     state.node = copy.deepcopy(NODE)
-    return StaticPodLoop(
-        source=files,
-        pods=cluster,
-        store=store,
-        state=state,
-        clock=clock,
-        check_seconds=20.0,
-        isolation=process.unexpected.isolation("staticpods"),
+    controller = StaticPodController(
+        state, cluster, files, store, queue=queue, dependencies=dependencies, health=loop_health
     )
+    controller.start()
+    return controller
+
+
+@pytest.fixture
+def loop(controller, queue):
+    return Runner("node", queue)
 
 
 async def test_a_static_pod_is_shown_under_the_nodes_name_and_belongs_to_the_node(loop, cluster):
@@ -87,26 +89,26 @@ async def test_it_is_shown_once(loop, cluster, clock):
     assert len(cluster.created) == 1
 
 
-async def test_a_mirror_that_goes_is_made_again_at_once(loop, cluster, store):
+async def test_a_mirror_that_goes_is_made_again_at_once(controller, loop, cluster, store):
     async with running(loop):
         store.remove("uid-1")
-        loop.missing.set()
+        controller.on_mirror_removed()
         await settle()
     assert len(cluster.created) == 2
 
 
-async def test_a_file_that_changed_asks_for_another_pod(loop, cluster, files, clock):
+async def test_a_file_that_changed_asks_for_another_pod(controller, loop, cluster, files, clock):
     async with running(loop):
         mirror = cluster.created[0]
-        assert loop.wants(mirror_hash(mirror))
+        assert controller.wants(mirror_hash(mirror))
         files.manifests[0] = files.manifests[0]._replace(pod={**files.manifests[0].pod, "metadata": {"name": "x"}})
         await clock.advance(20)
-        assert not loop.wants(mirror_hash(mirror))
+        assert not controller.wants(mirror_hash(mirror))
     assert cluster.created[-1]["metadata"]["name"] == "x-n1"
 
 
-async def test_before_anybody_has_looked_nothing_is_known_about_a_mirror(loop):
-    assert loop.wants("any") is None
+async def test_before_anybody_has_looked_nothing_is_known_about_a_mirror(controller):
+    assert controller.wants("any") is None
 
 
 @pytest.mark.parametrize("failure", [AlreadyExists("there is an older one"), Unavailable("away")])

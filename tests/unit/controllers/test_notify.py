@@ -1,6 +1,6 @@
 import pytest
 
-from agent.loops.notify import NotifyLoop, Vitals
+from agent.controllers.notify import NotifyLoop, Vitals
 from tests.fakes import running
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,66 @@
+"""Evict pods while the host is under pressure."""
+
+import logging
+
+from agent.controllers.pods import PodController
+from agent.controllers.state import NodeState
+from agent.core.pods.eviction import (
+    eviction_reason,
+    grace_seconds,
+    most_urgent,
+    rank_for_eviction,
+    reclaim_event,
+    resource_of,
+)
+from agent.core.pods.termination import KillRequest
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.isolation import CONTROLLER_PAUSES
+from agent.machinery.runner import Controller
+from agent.machinery.workqueue import WorkQueue
+from agent.ports import Recorder
+
+log = logging.getLogger(__name__)
+
+_PERIOD_SECONDS = 10.0  # as kubelet
+
+
+class EvictionController:
+    """Evicts one pod at a time while a threshold is crossed for longer than its grace period."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        pods: PodController,
+        *,
+        events: Recorder,
+        queue: WorkQueue[Controller],
+        dependencies: Dependencies,
+        health: LoopHealth,
+    ) -> None:
+        self.isolation = dependencies.unexpected.isolation("eviction", health, pauses=CONTROLLER_PAUSES)
+        self._pressure = state.pressure
+        self._max_pod_grace_seconds = state.config.eviction.max_pod_grace_seconds
+        self._pods = pods
+        self._events = events
+        self._queue = queue
+        self._clock = dependencies.clock
+
+    def start(self) -> None:
+        """Look for the first time after a period, as a kubelet does."""
+        self._queue.add_after(self, _PERIOD_SECONDS)
+
+    async def sync(self) -> float:
+        """Evict the next pod, if a threshold is due. Returns kubelet's period."""
+        threshold = most_urgent(self._pressure.due)
+        if threshold is None:
+            return _PERIOD_SECONDS
+        log.info("Eviction manager: attempting to reclaim", {"resourceName": resource_of(threshold)})
+        self._events.record(reclaim_event(resource_of(threshold)))
+        for pod in rank_for_eviction(self._pods.store.running(), threshold)[:1]:
+            reason, message = eviction_reason(threshold, self._pressure.signals)
+            grace = grace_seconds(pod, threshold, self._max_pod_grace_seconds)
+            fields = {"signal": threshold.signal, "pod": pod.full_name}
+            log.info("Eviction manager: must evict pod(s) to reclaim", fields)
+            self._pods.kill(pod.uid, KillRequest(reason, message, grace, self._clock.now()))
+        return _PERIOD_SECONDS

@@ -1,1 +1,0 @@
-"""When things happen, in terms of ports."""
