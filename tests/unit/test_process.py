@@ -1,10 +1,14 @@
 """What the loops count for /metrics."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
+from agent.core.conditions import is_ready
 from agent.ports import Forbidden
 from tests.fakes import host_snapshot, running
-from tests.settings import Heartbeat
+from tests.settings import Config, Heartbeat
 
 pytestmark = pytest.mark.anyio
 
@@ -32,3 +36,68 @@ async def test_watches_that_break_are_counted_by_their_type(make_node, clock, no
         nodes.cut()
         await clock.advance(5)
         assert node.metric("fake_kubelet_watch_restarts_total") == {("*v1.Node",): 1}
+
+
+@pytest.fixture
+def host_nodes(process, clients, nodes):
+    """Nodes of one process, with the given names."""
+
+    def build(names):
+        hosted = [process.add(Config(node_name=name), clients) for name in names]
+        process.reflect(nodes)
+        process.start()
+        return hosted
+
+    return build
+
+
+async def test_two_nodes_of_a_process_are_registered_renewed_and_deleted_apart(
+    process, host_nodes, clock, nodes, leases, csinodes
+):
+    first, second = host_nodes(["n1", "n2"])
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(25)
+        assert set(nodes.objects) == set(leases.objects) == set(csinodes.objects) == {"n1", "n2"}
+        assert all(is_ready(node["status"]) for node in nodes.objects.values())
+        assert len(nodes.times("list")) == len(nodes.times("watch")) == 1
+        kept, replaced = second.state.uid, first.state.uid
+        await nodes.delete("n1")
+        await clock.advance(1)
+        assert first.state.uid != replaced
+        assert second.state.uid == kept
+        assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == first.state.uid
+
+
+@pytest.mark.slow
+async def test_a_thousand_nodes_have_no_task_of_their_own_and_read_the_host_once_a_second(
+    process, host_nodes, clock, nodes, leases, host
+):
+    host_nodes([f"n{number}" for number in range(1000)])
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(1)
+        assert len(nodes.objects) == len(leases.objects) == 1000
+        assert len(asyncio.all_tasks()) < 100
+        host.read_at.clear()
+        leases.calls.clear()
+        await clock.advance(20)
+        assert len(leases.times("replace")) == 2000
+        assert len(host.read_at) <= 20
+
+
+@pytest.mark.slow
+async def test_a_node_that_raises_in_every_sync_delays_no_other(process, clients, nodes, leases, clock, caplog):
+    class Broken:
+        def __getattr__(self, verb):
+            raise RuntimeError("a bug")
+
+    broken = replace(clients, lease_nodes=Broken(), leases=Broken(), status_nodes=Broken(), nodes=Broken())
+    process.add(Config(node_name="broken"), broken)
+    for number in range(999):
+        process.add(Config(node_name=f"n{number}"), clients)
+    process.reflect(nodes)
+    process.start()
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(41)
+        assert leases.times("replace") == [at for at in (10, 20, 30, 40) for _ in range(999)]
+        assert process.health.faults().keys() <= {"lease", "status"}
+        assert all(reason.startswith("broken: ") for reason in process.health.faults().values())

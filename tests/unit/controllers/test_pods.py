@@ -447,7 +447,9 @@ async def churn(pods, voice, first, last):
     return len(gc.get_objects())
 
 
-async def test_pods_that_are_gone_leave_nothing_behind(make_controller, workers, pods, queue, dependencies, loop_health):
+async def test_pods_that_are_gone_leave_nothing_behind(
+    make_controller, workers, pods, queue, dependencies, loop_health
+):
     pace = Pace(per_second=50, at_once=5000)  # no time passes here
     voice = EventRecorder("n1", Sink(), pace=pace, queue=queue, dependencies=dependencies, health=loop_health)
     controller = make_controller(voice)
