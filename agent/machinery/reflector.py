@@ -132,20 +132,26 @@ class Reflector:
 
 
 class Demultiplexer:
-    """Passes objects on to one store per node, by the node to which each belongs."""
+    """Passes objects on to one store per node, by the node to which each belongs.
+
+    It remembers the store of each object: one that was deleted may come without its spec.
+    """
 
     def __init__(self, node_of: Callable[[Object], str | None], isolation: Isolation) -> None:
         self.stores: dict[str, Store] = {}
         self._node_of = node_of
         self._isolation = isolation
+        self._store_of: dict[str, Store] = {}  # by UID
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """Give each store its own objects; one that fails does not keep the others from theirs."""
+        self._store_of.clear()
         by_node: dict[str, list[Object]] = {name: [] for name in self.stores}
         for obj in objects:
             name = self._node_of(obj)
             if name in by_node:
                 by_node[name].append(obj)
+                self._store_of[obj["metadata"]["uid"]] = self.stores[name]
         for name, own in by_node.items():
             with self._isolation.attempt(name, node=name):
                 self.stores[name].reset(own, version)
@@ -153,9 +159,10 @@ class Demultiplexer:
     def put(self, obj: Object, /) -> None:
         """Keep an object in the store of its node."""
         if store := self.stores.get(self._node_of(obj) or ""):
+            self._store_of[obj["metadata"]["uid"]] = store
             store.put(obj)
 
     def remove(self, obj: Object, /) -> None:
-        """Drop an object from the store of its node."""
-        if store := self.stores.get(self._node_of(obj) or ""):
+        """Drop an object from the store that has it."""
+        if store := self._store_of.pop(obj["metadata"]["uid"], None):
             store.remove(obj)

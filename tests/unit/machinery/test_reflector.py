@@ -162,15 +162,16 @@ class Kept:
 
 
 def pod(name, node_name):
-    return {"metadata": {"name": name}, "spec": {"nodeName": node_name}}
+    return {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"nodeName": node_name}}
 
 
 def test_each_object_reaches_the_store_of_its_node_whatever_happens_to_the_others(dependencies):
-    demultiplexer = Demultiplexer(lambda obj: obj["spec"].get("nodeName"), dependencies.unexpected.isolation("pods"))
+    demultiplexer = Demultiplexer(lambda obj: obj["spec"]["nodeName"], dependencies.unexpected.isolation("pods"))
     demultiplexer.stores |= {"n0": Kept(broken=True), "n1": Kept(), "n2": Kept()}
     demultiplexer.reset([pod("a", "n0"), pod("b", "n1"), pod("c", "elsewhere"), pod("d", "n1")], "7")
     demultiplexer.put(pod("e", "n2"))
     demultiplexer.put(pod("f", "elsewhere"))
-    demultiplexer.remove(pod("b", "n1"))
+    demultiplexer.remove({"metadata": {"name": "b", "uid": "uid-b"}})  # as the door lets it in
+    demultiplexer.remove({"metadata": {"name": "f", "uid": "uid-f"}})
     assert demultiplexer.stores["n1"].calls == [("reset", ["b", "d"], "7"), ("remove", "b")]
     assert demultiplexer.stores["n2"].calls == [("reset", [], "7"), ("put", "e")]
