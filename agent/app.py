@@ -18,11 +18,12 @@ from agent.adapters.logind import Logind
 from agent.adapters.metrics.figures import Figures
 from agent.adapters.metrics.own import Measured, OwnMetrics
 from agent.adapters.server import HealthServer
-from agent.adapters.server.counting import ServerTallies
+from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.sources import Sources
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
+from agent.connections import ApiConnections, clients_of, open_connections, watches_of
 from agent.controllers.certificates import Scheduling
 from agent.controllers.notify import NotifyLoop
 from agent.controllers.shutdown import ShutdownManager
@@ -37,7 +38,6 @@ from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
 from agent.serving import KubeletServerBuilder, KubeletServers
 from agent.supervisor import LAST_WORDS_SECONDS, reload_on_signal, stop_on_signals, supervise
-from agent.ways import Ways, clients_of, open_ways, watches_of
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class _Daemon:
     def __init__(self, config: Config, manager: ServiceManager, zpages: Zpages, reload: asyncio.Event) -> None:
         self._config, self._zpages, self._reload = config, zpages, reload
         self._clock = clock = SystemClock()
-        self._tallies = ServerTallies(clock)
+        self._metrics = ServerMetrics(clock)
         self._bootstrap = BootstrapPlan()
         self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
         self.host = LinuxHost(config)
@@ -105,7 +105,7 @@ class _Daemon:
             loops=LOOPS,
             faults=self._process.health.faults,
             settings=zpages.settings,
-            observe=self._tallies.observe_health,
+            observe=self._metrics.observe_health,
         )
 
     async def admitted(self, stop: asyncio.Event, keys: KeyWorker | None) -> bool:
@@ -127,17 +127,17 @@ class _Daemon:
         """Run everything until `stop`."""
         config = self._config
         credentials = await load_credentials(config.kubeconfig, self._bootstrap.pair)
-        ways = open_ways(credentials, config, self._reload.set)
-        for lane in ways:
-            resources.push_async_callback(lane.close)
+        connections = open_connections(credentials, config, self._reload.set)
+        for connection in connections:
+            resources.push_async_callback(connection.close)
         check_reservations(config, await self.host.snapshot())
-        process, node = self._process, self._node(ways)
-        servers = await self._servers(node, ways)
+        process, node = self._process, self._node(connections)
+        servers = await self._servers(node, connections)
         resources.push_async_callback(servers.close)
         reloader = CredentialReloader(
             kubeconfig=config.kubeconfig,
             current=credentials,
-            lanes=ways,
+            connections=connections,
             requested=self._reload,
             clock=self._clock,
             on_change=process.connectivity.notify_recovered,
@@ -153,7 +153,7 @@ class _Daemon:
         }
         loops = [loop for loops in beside.values() for loop in loops]
         controllers = (*self._bootstrap.controllers, *servers.controllers)
-        for measured in (self.host, ways.lease.tally, self._tallies, *loops, *controllers):
+        for measured in (self.host, connections.lease.metrics, self._metrics, *loops, *controllers):
             if isinstance(measured, Measured):
                 process.metrics.collect(measured.families)
         process.start()
@@ -179,19 +179,19 @@ class _Daemon:
     def _isolation(self, name: str) -> Isolation:
         return self._process.unexpected.isolation(name, self._process.health.failures_only(name))
 
-    def _node(self, ways: Ways) -> Node:
-        node = self._process.add(self._config, clients_of(ways, self._config))
-        self._process.reflect(*watches_of(ways, self._config))
-        self._health.follow(node.portrait)
+    def _node(self, connections: ApiConnections) -> Node:
+        node = self._process.add(self._config, clients_of(connections, self._config))
+        self._process.reflect(*watches_of(connections, self._config))
+        self._health.follow(node.view)
         self.notifier.follow(node.vitals)
         return node
 
-    async def _servers(self, node: Node, ways: Ways) -> KubeletServers:
+    async def _servers(self, node: Node, connections: ApiConnections) -> KubeletServers:
         builder = KubeletServerBuilder(
             config=self._config,
             sources=self._sources(node),
-            tallies=self._tallies,
-            reviews=KubeReviews(ways.reviews),
+            metrics=self._metrics,
+            reviews=KubeReviews(connections.reviews),
             addresses=node.addresses,
             scheduling=self._scheduling,
         )

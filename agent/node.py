@@ -8,7 +8,7 @@ from agent.controllers.csinode import CSINodeController
 from agent.controllers.eviction import EvictionController
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
-from agent.controllers.notify import Vitals
+from agent.controllers.notify import NodeHealth
 from agent.controllers.pods import PodController, PodQueue
 from agent.controllers.registration import Registration, deregister
 from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
@@ -19,9 +19,9 @@ from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
 from agent.core.model import Object
+from agent.core.node_view import LoopFailure, NodeView, conditions, shares
 from agent.core.pods.info import PodCounts, PodInfo
-from agent.core.portrait import Portrait, Trouble, conditions, shares
-from agent.core.schedule import Pace
+from agent.core.schedule import TokenBucket
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
 from agent.machinery.isolation import Isolation
@@ -95,7 +95,7 @@ class Node:
         csinode_health = engine.health.loop("csinode", deadline_seconds=reconnect_seconds, node_name=name)
         self._pods_health = engine.health.loop("pods", deadline_seconds=reconnect_seconds, node_name=name)
         self.state = NodeState(config, engine.monitor, engine.startup, dependencies.clock)
-        self._pace = Pace(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
+        self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
         self.events = self._recorder(clients.events)
         registration = Registration(
             self.state, clients.nodes, self.events, dependencies=dependencies, health=self._status_health
@@ -169,19 +169,19 @@ class Node:
         """How many of them run, and their containers by state."""
         return self.pod_controller.store.counts if self.pod_controller else PodCounts()
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> NodeHealth:
         """How the node is doing, for the service manager."""
-        return Vitals(
+        return NodeHealth(
             node=self.state.node,
             lease_age_seconds=self.lease_health.renewal_age_seconds,
             stalls=self._engine.health.stalls(),
         )
 
-    def portrait(self) -> Portrait:
+    def view(self) -> NodeView:
         """The node for people to look at."""
         config, status, lease = self._config, (self.state.node or {}).get("status", {}), self.lease_health
         failure, now = self._engine.health.last_failure(), self._engine.dependencies.clock.monotonic()
-        return Portrait(
+        return NodeView(
             node_name=config.node_name,
             version=config.kubelet_version,
             node=self.state.node,
@@ -193,7 +193,7 @@ class Node:
             lease_age_seconds=lease.renewal_age_seconds,
             missed=lease.missed,
             faults=self._engine.health.faults(),
-            last_trouble=failure and Trouble(now - failure.at_seconds, failure.loop, failure.reason),
+            last_trouble=failure and LoopFailure(now - failure.at_seconds, failure.loop, failure.reason),
         )
 
     async def _end_pods(self) -> None:

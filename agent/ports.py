@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from agent.core.csr import Template
-from agent.core.events import Happening
+from agent.core.events import EventLike
 from agent.core.model import HostSnapshot, Object
 from agent.core.pods.static import Manifest
 from agent.core.usage import Detail, HostUsage
@@ -312,7 +312,7 @@ class ReviewApi(Protocol):
 class Recorder(Protocol):
     """Takes events without ever waiting."""
 
-    def record(self, event: Happening, about: Object | None = None) -> None:
+    def record(self, event: EventLike, about: Object | None = None) -> None:
         """Queue an event about an object, or about the Node; delivery is somebody else's task."""
 
     def forget(self, uid: str) -> None:

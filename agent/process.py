@@ -8,8 +8,8 @@ from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.pods import PodWorkers
 from agent.controllers.startup import StartupLatency
 from agent.core.config import Config
+from agent.core.metrics import Registry
 from agent.core.model import Object
-from agent.core.tally import Registry
 from agent.machinery.connectivity import Connectivity
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry

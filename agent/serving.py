@@ -20,10 +20,10 @@ from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
 from agent.adapters.server.api import KubeletApi
 from agent.adapters.server.auth_filter import AuthFilter
-from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import NodeEndpoints
 from agent.adapters.server.entrance import listen
 from agent.adapters.server.listener import Listener
+from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.tls import Tls, tell_about
@@ -58,7 +58,7 @@ class KubeletServerBuilder:
 
     config: Config
     sources: Sources
-    tallies: ServerTallies
+    metrics: ServerMetrics
     reviews: ReviewApi
     addresses: Callable[[], Sequence[Object]]
     scheduling: Scheduling
@@ -87,8 +87,8 @@ class KubeletServerBuilder:
         """Listen for the kubelet's API over TLS."""
         serving, clock = self.config.serving, self.scheduling.clock
         auth_filter = AuthFilter(serving=serving, node_name=self.config.node_name, reviews=self.reviews, clock=clock)
-        table = full_table(serving, endpoints, self.sources, self.tallies, clock)
-        api = KubeletApi(table, tallies=self.tallies, clock=clock, auth_filter=auth_filter)
+        table = full_table(serving, endpoints, self.sources, self.metrics, clock)
+        api = KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter)
         entrance = listen(serving.address, serving.port, flag="--port")
         listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
         certificate.on_change = listener.dismiss  # the client CA that verified a connection may have changed, too
@@ -97,8 +97,8 @@ class KubeletServerBuilder:
     def _read_only(self, endpoints: NodeEndpoints) -> Listener:
         """Listen on the port that has neither TLS nor authentication."""
         serving, clock = self.config.serving, self.scheduling.clock
-        table = open_table(endpoints, self.sources, self.tallies)
-        api = KubeletApi(table, tallies=self.tallies, clock=clock)
+        table = open_table(endpoints, self.sources, self.metrics)
+        api = KubeletApi(table, metrics=self.metrics, clock=clock)
         entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
         return Listener(entrance, api.answer, clock=clock)
 

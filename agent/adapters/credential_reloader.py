@@ -34,7 +34,7 @@ class CredentialReloader:
         *,
         kubeconfig: str,
         current: Credentials,
-        lanes: Sequence[Connection],
+        connections: Sequence[Connection],
         requested: asyncio.Event,
         clock: Clock,
         on_change: Callable[[], None] = lambda: None,
@@ -43,7 +43,7 @@ class CredentialReloader:
         self._kubeconfig = kubeconfig
         self._pair = pair  # a client certificate that is renewed; it wins over that of the kubeconfig
         self._current = current
-        self._lanes = lanes
+        self._connections = connections
         self._requested = requested
         self._clock = clock
         self._on_change = on_change
@@ -75,8 +75,8 @@ class CredentialReloader:
         self._current = loaded
         if is_changed:
             log.info("Credentials changed, connecting anew", {"source": loaded.source, "server": loaded.server})
-            for lane in self._lanes:
-                await lane.use(loaded)
+            for connection in self._connections:
+                await connection.use(loaded)
             self._on_change()
 
     async def _is_outdated(self) -> bool:

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from msgspec import Struct
 
 from agent.adapters.answers import TooLarge, WatchEvent, decoded, refusal
-from agent.adapters.lane import Lane
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, Stored, TokenReviewStatus, misfit
 from agent.core import lease
 from agent.core.model import Object
@@ -41,28 +41,28 @@ class _Objects:
     path: str
     shape: type[Stored] = Stored
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
 
     async def get(self, name: str) -> Object:
         """Read the object."""
-        return self._checked(name, await self._lane.call("GET", f"{self.path}/{name}"))
+        return self._checked(name, await self._connection.call("GET", f"{self.path}/{name}"))
 
     async def create(self, obj: Object) -> Object:
         """Create the object."""
-        return self._checked(obj["metadata"]["name"], await self._lane.call("POST", self.path, obj))
+        return self._checked(obj["metadata"]["name"], await self._connection.call("POST", self.path, obj))
 
     async def replace(self, obj: Object) -> Object:
         """Write the object if it is still the version it was read as."""
         name = obj["metadata"]["name"]
-        return self._checked(name, await self._lane.call("PUT", f"{self.path}/{name}", obj))
+        return self._checked(name, await self._connection.call("PUT", f"{self.path}/{name}", obj))
 
     async def delete(self, name: str) -> None:
         """Delete the object."""
-        await self._lane.call("DELETE", f"{self.path}/{name}")
+        await self._connection.call("DELETE", f"{self.path}/{name}")
 
     async def _patched(self, name: str, path: str, patch: Object) -> Object:
-        return self._checked(name, await self._lane.call("PATCH", path, patch, STRATEGIC_MERGE))
+        return self._checked(name, await self._connection.call("PATCH", path, patch, STRATEGIC_MERGE))
 
     def _checked(self, name: str, answer: Object) -> Object:
         return checked(answer, self.shape, name=name, source=f"the answer about {self.path}/{name}")
@@ -97,7 +97,7 @@ class KubeEvents(_Objects):
 
     async def create(self, event: Object) -> Object:
         """Send an event."""
-        return self._checked(event["metadata"]["name"], await self._lane.call("POST", self._place(event), event))
+        return self._checked(event["metadata"]["name"], await self._connection.call("POST", self._place(event), event))
 
     async def patch(self, event: Object, patch: Object) -> Object:
         """Count an event that was sent before once more."""
@@ -111,8 +111,8 @@ class KubeEvents(_Objects):
 class KubeReviews:
     """Reviews of tokens and of access, as ReviewApi wants them."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
 
     async def token(self, token: str) -> Object:
         """Ask who bears a token."""
@@ -124,7 +124,7 @@ class KubeReviews:
 
     async def _status(self, version: str, kind: str, spec: Object, shape: type[Struct]) -> Object:
         review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
-        answer = await self._lane.call("POST", f"/apis/{version}/{kind.lower()}s", review)
+        answer = await self._connection.call("POST", f"/apis/{version}/{kind.lower()}s", review)
         status: Object = answer.get("status", "")
         if (fault := misfit(status, shape)) is not None:
             raise Unavailable(f"the answer to a {kind} makes no sense: {fault}")
@@ -136,14 +136,14 @@ class KubeSelection:
 
     def __init__(
         self,
-        lane: Lane,
+        connection: ApiConnection,
         path: str,
         *,
         field_selector: str,
         shape: type[Stored] = Stored,
         page: int | None = None,
     ) -> None:
-        self._lane = lane
+        self._connection = connection
         self._path = path
         self._query = [("fieldSelector", field_selector)]
         self._name = field_selector.partition("metadata.name=")[2]  # of the only one, where it is one
@@ -151,9 +151,9 @@ class KubeSelection:
         self._page = page
 
     @classmethod
-    def node(cls, lane: Lane, name: str) -> "KubeSelection":
+    def node(cls, connection: ApiConnection, name: str) -> "KubeSelection":
         """One Node: all that a node may see."""
-        return cls(lane, _NODES, field_selector=f"metadata.name={name}", shape=NodeShape)
+        return cls(connection, _NODES, field_selector=f"metadata.name={name}", shape=NodeShape)
 
     async def list(self) -> Listed:
         """All of them now, page by page, and the version from which a watch goes on."""
@@ -161,7 +161,7 @@ class KubeSelection:
         token, limit, total_bytes = "", self._page, 0
         for _ in range(_MOST_PAGES):
             try:
-                page, size = await self._lane.page(self._path, [*self._query, *_page_query(limit, token)])
+                page, size = await self._connection.page(self._path, [*self._query, *_page_query(limit, token)])
             except TooLarge:
                 if limit is None or limit == 1:
                     raise
@@ -189,7 +189,7 @@ class KubeSelection:
             ("resourceVersion", version),
             ("timeoutSeconds", str(seconds)),
         ]
-        async with aclosing(self._lane.stream(self._path, query, seconds=seconds)) as events:
+        async with aclosing(self._connection.stream(self._path, query, seconds=seconds)) as events:
             async for event in events:
                 change = Change("OPENED", {}) if event is None else self._change(event)
                 if change is not None:

@@ -2,8 +2,8 @@
 
 import logging
 
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, checked, without_managed_fields
-from agent.adapters.lane import Lane
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import metadata
 from agent.core.model import Object
@@ -21,18 +21,18 @@ _MOST_REPORTED = 1000
 class KubePods:
     """PodApi on a connection to the API server."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
 
     async def create(self, pod: Object) -> Object:
         """Create a mirror pod."""
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        answer = await self._lane.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+        answer = await self._connection.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
         return _checked(answer, namespace, name)
 
     async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
         """Apply a strategic-merge patch through the status subresource."""
-        answer = await self._lane.call("PATCH", f"{_path(namespace, name)}/status", patch, STRATEGIC_MERGE)
+        answer = await self._connection.call("PATCH", f"{_path(namespace, name)}/status", patch, STRATEGIC_MERGE)
         return _checked(answer, namespace, name)
 
     async def delete(self, namespace: str, name: str, uid: str) -> None:
@@ -43,14 +43,16 @@ class KubePods:
             "gracePeriodSeconds": 0,
             "preconditions": {"uid": uid},
         }
-        await self._lane.call("DELETE", _path(namespace, name), options)
+        await self._connection.call("DELETE", _path(namespace, name), options)
 
 
 class PodSelection(KubeSelection):
     """Lists and watches pods; a pod that does not have the shape of one is logged once and skipped."""
 
-    def __init__(self, lane: Lane, node_name: str) -> None:
-        super().__init__(lane, "/api/v1/pods", field_selector=f"spec.nodeName={node_name}", shape=PodShape, page=_PAGE)
+    def __init__(self, connection: ApiConnection, node_name: str) -> None:
+        super().__init__(
+            connection, "/api/v1/pods", field_selector=f"spec.nodeName={node_name}", shape=PodShape, page=_PAGE
+        )
         self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
         self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
         self._weight = 0  # of all of them
@@ -103,9 +105,9 @@ class PodSelection(KubeSelection):
         log.error("Pod makes no sense and is left alone", {"err": error, "pod": name})
 
 
-def pods_of(lane: Lane, node_name: str) -> PodSelection:
+def pods_of(connection: ApiConnection, node_name: str) -> PodSelection:
     """Return the selection of the pods that are bound to a node, all that the node may read."""
-    return PodSelection(lane, node_name)
+    return PodSelection(connection, node_name)
 
 
 def _checked(answer: Object, namespace: str, name: str) -> Object:

@@ -1,4 +1,4 @@
-"""Name resolution that belongs to one lane: nobody else's slow lookup can stand before it."""
+"""Name resolution that belongs to one connection: nobody else's slow lookup can stand before it."""
 
 import asyncio
 import socket

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agent.controllers.csr import POLL_SECONDS, CSRRequester, PendingCSR
 from agent.core.csr import Template, rotation_deadline, satisfies
-from agent.core.tally import Counter, Family, Gauge, Histogram
+from agent.core.metrics import Counter, Family, Gauge, Histogram
 from agent.core.x509 import Certificate
 from agent.klog import V2
 from agent.machinery.backoff import Backoff

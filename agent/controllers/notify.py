@@ -20,7 +20,7 @@ _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class NodeHealth:
     """How a node is doing."""
 
     node: Object | None = None  # as the API server has it
@@ -36,12 +36,12 @@ class NotifyLoop:
         self._manager = manager
         self._clock = clock
         self._isolation = isolation
-        self._vitals: Callable[[], Vitals | None] = lambda: None
+        self._vitals: Callable[[], NodeHealth | None] = lambda: None
         self._is_ready = False
         self._asked_at = -_TICK_SECONDS
         self._words = ""
 
-    def follow(self, vitals: Callable[[], Vitals]) -> None:
+    def follow(self, vitals: Callable[[], NodeHealth]) -> None:
         """From now on, tell of this."""
         self._vitals = vitals
 
@@ -68,7 +68,7 @@ class NotifyLoop:
         if news:
             self._manager.tell(*news)
 
-    def _sign_of_life(self, vitals: Vitals | None) -> list[str]:
+    def _sign_of_life(self, vitals: NodeHealth | None) -> list[str]:
         if self._is_ready:
             return ["WATCHDOG=1"]
         if vitals and vitals.lease_age_seconds is not None:
@@ -95,7 +95,7 @@ class NotifyLoop:
         self._manager.tell("STOPPING=1", f"STATUS={self._name}: ending")
 
 
-def in_words(name: str, vitals: Vitals | None) -> str:
+def in_words(name: str, vitals: NodeHealth | None) -> str:
     """One line for `systemctl status`; without vitals there is no node yet."""
     if vitals is None:
         return f"{name}: waiting to be let into the cluster"

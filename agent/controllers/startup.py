@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.tally import Gauge, Registry
+from agent.core.metrics import Gauge, Registry
 from agent.ports import Clock
 
 _PHASES = {  # kubelet v1.36: pkg/kubelet/metrics, NodeStartup…

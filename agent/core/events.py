@@ -18,7 +18,7 @@ _REASONS = {
 }
 
 
-class Happening(Protocol):
+class EventLike(Protocol):
     """What an event tells."""
 
     @property
@@ -84,7 +84,7 @@ def start_events(node_name: str, before: Object, host: HostSnapshot) -> list[Nod
 
 
 def event_object(
-    node_name: str, event: Happening, now: datetime, number: int, *, about: Object | None = None
+    node_name: str, event: EventLike, now: datetime, number: int, *, about: Object | None = None
 ) -> Object:
     """An event of this node as kubelet v1.36 writes it; one about the Node itself is told without its UID.
 

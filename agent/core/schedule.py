@@ -8,7 +8,7 @@ def jittered(seconds: float, factor: float, rand: float) -> float:
     return seconds * (1 + factor * rand)
 
 
-class Pace:
+class TokenBucket:
     """So many turns a second in the long run, and some at once, as client-go paces requests; time is passed in."""
 
     def __init__(self, per_second: float, at_once: int) -> None:

@@ -173,7 +173,7 @@ class CpuSample(NamedTuple):
     total_ns: int
 
 
-class Speedometer:
+class CpuRate:
     """CPU time → cores in use, over the last 10 to 20 s where somebody asks that often."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from agent.core.schedule import Pace
+from agent.core.schedule import TokenBucket
 from agent.ports import Clock
 
 _WAKES_PER_SECOND, _WAKES_AT_ONCE = 200.0, 50  # an API server that is back is not overrun by all nodes at once
@@ -16,7 +16,7 @@ class Connectivity:
         self._clock = clock
         self._recovered = asyncio.Event()
         self._waiting: dict[Callable[[float], None], None] = {}  # a set that keeps the order
-        self._pace = Pace(_WAKES_PER_SECOND, _WAKES_AT_ONCE)
+        self._pace = TokenBucket(_WAKES_PER_SECOND, _WAKES_AT_ONCE)
 
     def on_recovered(self, wake: Callable[[float], None]) -> None:
         """Call this once after the next recovery, with the seconds to wait before the next try."""

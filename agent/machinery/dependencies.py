@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
 from agent.machinery.connectivity import Connectivity
 from agent.machinery.isolation import UnexpectedErrors
 from agent.ports import Clock, Rand

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.core.goduration import format_seconds
-from agent.core.portrait import Renewal
-from agent.core.tally import Counter, Family, Gauge, Histogram, Registry
+from agent.core.metrics import Counter, Family, Gauge, Histogram, Registry
+from agent.core.node_view import Renewal
 from agent.ports import Clock
 
 OK, LATE, FAILED = "ok", "late", "failed"

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from math import inf
 
 from agent.core.correlation import Correlated, Correlator
-from agent.core.events import Happening, event_object
+from agent.core.events import EventLike, event_object
+from agent.core.metrics import Counter
 from agent.core.model import Object
-from agent.core.schedule import Pace, jittered
-from agent.core.tally import Counter
+from agent.core.schedule import TokenBucket, jittered
 from agent.klog import V2
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
@@ -39,7 +39,7 @@ class EventRecorder:
         node_name: str,
         events: EventApi,
         *,
-        pace: Pace,
+        pace: TokenBucket,
         queue: WorkQueue[Controller],
         dependencies: Dependencies,
         health: LoopHealth,
@@ -66,7 +66,7 @@ class EventRecorder:
         self._send_at = 0.0
         self._drained = asyncio.Event()
 
-    def record(self, event: Happening, about: Object | None = None) -> None:
+    def record(self, event: EventLike, about: Object | None = None) -> None:
         """Queue an event about an object, or about the Node where none is given; never waits."""
         log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
         self._recorded += 1

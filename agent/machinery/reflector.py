@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
+from agent.core.metrics import Counter
 from agent.core.model import Object
 from agent.core.schedule import jittered
-from agent.core.tally import Counter
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Isolation

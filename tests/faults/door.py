@@ -24,6 +24,7 @@ from agent.core.events import event_object, schedulable_events, start_events, st
 from agent.core.lease import owned, renewed
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch, with_own_metadata
+from agent.core.node_view import conditions, shares
 from agent.core.patch import is_changed, node_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
@@ -39,7 +40,6 @@ from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from agent.core.portrait import conditions, shares
 from agent.core.shutdown import GracePeriod
 from agent.core.status import desired_status
 from agent.core.times import parse_time
@@ -53,7 +53,7 @@ Reader = Callable[[bytes], Any]
 
 
 class Told:
-    """A lane on which the same bytes come back, whatever is asked."""
+    """A connection on which the same bytes come back, whatever is asked."""
 
     def __init__(self) -> None:
         self.content = b""
@@ -76,13 +76,13 @@ class Door:
     """
 
     def __init__(self) -> None:
-        self.lane: Any = Told()
+        self.connection: Any = Told()
         self._config = Config(node_name=objects.NAME)
         self._own_node = json.encode(objects.NODE)
         self._store = PodStore()
         self._correlator = Correlator()
         self._turns = itertools.count()
-        self._pods = PodSelection(self.lane, objects.NAME)
+        self._pods = PodSelection(self.connection, objects.NAME)
 
     def readers(self) -> dict[str, tuple[Any, Reader]]:
         """The kinds of answers, an example of each, and who reads them."""
@@ -108,7 +108,7 @@ class Door:
 
     def _reader(self, answer: Callable[[], Coroutine[Any, Any, Any]]) -> Reader:
         def read(content: bytes) -> bool:
-            self.lane.content = content
+            self.connection.content = content
             try:
                 _run(answer())
             except ApiError:
@@ -118,19 +118,19 @@ class Door:
         return read
 
     async def _node(self) -> None:
-        self._use_node(await KubeNodes(self.lane).get(objects.NAME))
+        self._use_node(await KubeNodes(self.connection).get(objects.NAME))
 
     async def _listed_node(self) -> None:
-        for node in (await KubeSelection.node(self.lane, objects.NAME).list()).objects[:1]:
+        for node in (await KubeSelection.node(self.connection, objects.NAME).list()).objects[:1]:
             self._use_node(node)
 
     async def _watched_node(self) -> None:
-        async for kind, node in KubeSelection.node(self.lane, objects.NAME).watch("1", seconds=1):
+        async for kind, node in KubeSelection.node(self.connection, objects.NAME).watch("1", seconds=1):
             if kind in {"ADDED", "MODIFIED"}:
                 self._use_node(node)
 
     async def _lease(self) -> None:
-        lease = await KubeLeases(self.lane).get(objects.NAME)
+        lease = await KubeLeases(self.connection).get(objects.NAME)
         is_owned_by(lease, "u")
         for now in (START, START + timedelta(days=36500)):
             _sent(renewed(owned(lease, objects.NAME, "u"), duration_seconds=40, now=now))
@@ -138,13 +138,13 @@ class Door:
         _sent(again)
 
     async def _csinode(self) -> None:
-        is_owned_by(await KubeCSINodes(self.lane).get(objects.NAME), "u")
+        is_owned_by(await KubeCSINodes(self.connection).get(objects.NAME), "u")
 
     async def _event(self) -> None:
-        await KubeEvents(self.lane).create(objects.EVENT)
+        await KubeEvents(self.connection).create(objects.EVENT)
 
     async def _pod(self) -> None:
-        self._use_pod(await KubePods(self.lane).create(objects.POD))
+        self._use_pod(await KubePods(self.connection).create(objects.POD))
 
     async def _listed_pods(self) -> None:
         listed, _ = await self._pods.list()
@@ -163,7 +163,7 @@ class Door:
                 str(pod["metadata"]["resourceVersion"])
 
     async def _watched_csr(self) -> None:
-        source = KubeSelection(self.lane, "/csr", field_selector="metadata.name=csr-1", shape=CSRShape)
+        source = KubeSelection(self.connection, "/csr", field_selector="metadata.name=csr-1", shape=CSRShape)
         async for kind, request in source.watch("1", seconds=1):
             if kind in {"ADDED", "MODIFIED"}:
                 with suppress(Refused):
@@ -171,7 +171,7 @@ class Door:
                 overdue(request, START)
 
     async def _token(self) -> None:
-        status = await KubeReviews(self.lane).token("t")
+        status = await KubeReviews(self.connection).token("t")
         try:
             user = reviewed_user(status)
         except ValueError:
@@ -180,14 +180,14 @@ class Door:
             _sent(access_question(user, "get", "metrics", objects.NAME))
 
     async def _access(self) -> None:
-        status = await KubeReviews(self.lane).access({})
+        status = await KubeReviews(self.connection).access({})
         try:
             is_allowed(status)
         except ValueError:
             return
 
     async def _status(self) -> None:
-        answer = decoded(409, self.lane.content)
+        answer = decoded(409, self.connection.content)
         for code in (401, 409, 429, 500):
             str(refusal(code, answer, str(answer.get("message"))))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
-from agent.adapters.lane import Lane
 from agent.core.csinode import new_csinode
 from agent.core.events import STARTING, event_object
 from agent.core.lease import new_lease, renewed
@@ -53,10 +53,12 @@ async def server(request, tmp_path, node_name):
 
 
 async def through(kubeconfig, name):
-    lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=60)
-    own_node = KubeSelection.node(lane, name)
-    yield Server(KubeNodes(lane), KubeLeases(lane), KubeCSINodes(lane), KubeEvents(lane), own_node)
-    await lane.close()
+    connection = ApiConnection(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=60)
+    own_node = KubeSelection.node(connection, name)
+    yield Server(
+        KubeNodes(connection), KubeLeases(connection), KubeCSINodes(connection), KubeEvents(connection), own_node
+    )
+    await connection.close()
 
 
 def node(name, **given):

@@ -417,7 +417,7 @@ MUTANTS = (
         "if len(messages) < _SIMILAR_MOST:",
         "if len(messages) <= _SIMILAR_MOST:",
     ),
-    # shutdown.py, usage.py, summary.py, tally.py, ttl_cache.py
+    # shutdown.py, usage.py, summary.py, metrics.py, ttl_cache.py
     Mutant(
         "critical pods have the whole time again",
         "shutdown.py",
@@ -450,13 +450,13 @@ MUTANTS = (
     ),
     Mutant(
         "buckets without those below them",
-        "tally.py",
+        "metrics.py",
         '                total += count\n                yield Sample("_bucket", {**labels, "le": bound}, total)',
         '                total += count\n                yield Sample("_bucket", {**labels, "le": bound}, count)',
     ),
     Mutant(
         "a bound belongs to the next bucket",
-        "tally.py",
+        "metrics.py",
         "from bisect import bisect_left\n",
         "from bisect import bisect_right as bisect_left\n",
     ),

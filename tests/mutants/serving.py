@@ -106,8 +106,8 @@ MUTANTS = (
         "(len(parts) > len(wanted) and not takes_rest)",
         "(len(parts) > len(wanted) + 1 and not takes_rest)",
     ),
-    # portrait.py, container_log.py
-    Mutant("NetworkUnavailable is good when it is True", "portrait.py", ' or kind == "NetworkUnavailable"', ""),
+    # view.py, container_log.py
+    Mutant("NetworkUnavailable is good when it is True", "view.py", ' or kind == "NetworkUnavailable"', ""),
     Mutant(
         "the tail of a log is its head",
         "container_log.py",

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from agent.adapters.server.page import Page
-from agent.core.portrait import Portrait
+from agent.core.node_view import NodeView
 from tests.cluster.waiting import eventually
 from tests.server.browser import Browser
 
@@ -48,7 +48,7 @@ class _Changing(BaseHTTPRequestHandler):
         for name, value in page.headers().items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(page.html(Portrait(node_name=f"visit-{self.seen}")).encode())
+        self.wfile.write(page.html(NodeView(node_name=f"visit-{self.seen}")).encode())
 
     def log_message(self, *_):
         pass

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
 from agent.machinery.isolation import UnexpectedErrors
 from agent.supervisor import reload_on_signal, supervise
 from tests.fakes import FakeClock, settle

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import Credentials
 from agent.adapters.host import architecture
 from agent.adapters.kube import KubeSelection
-from agent.adapters.lane import Lane
 from agent.adapters.shapes import Stored, Word, misfit
 from agent.core.model import Object
 from agent.ports import NotSigned, StartError, Unusable
@@ -42,20 +42,20 @@ class CSRShape(Stored):
 class KubeCSRs:
     """CertificateSigningRequests over HTTP: the CSRApi of one connection."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
 
     async def create(self, request: Object) -> Object:
         """Create a CSR; the API server chooses a name where it has none."""
-        return _checked(await self._lane.call("POST", _PATH, request))
+        return _checked(await self._connection.call("POST", _PATH, request))
 
     async def get(self, name: str) -> Object:
         """Read a CSR."""
-        return _checked(await self._lane.call("GET", f"{_PATH}/{name}"))
+        return _checked(await self._connection.call("GET", f"{_PATH}/{name}"))
 
     def named(self, name: str) -> KubeSelection:
         """Return the selection of one CSR, to list and watch it."""
-        return KubeSelection(self._lane, _PATH, field_selector=f"metadata.name={name}", shape=CSRShape)
+        return KubeSelection(self._connection, _PATH, field_selector=f"metadata.name={name}", shape=CSRShape)
 
 
 class KubeCSRClients:
@@ -71,11 +71,11 @@ class KubeCSRClients:
             credentials = await self._load()
         except StartError as error:
             raise NotSigned(f"unable to load a client to request certificates: {error}") from error
-        lane = Lane(credentials, architecture=architecture())
+        connection = ApiConnection(credentials, architecture=architecture())
         try:
-            yield KubeCSRs(lane)
+            yield KubeCSRs(connection)
         finally:
-            await lane.close()
+            await connection.close()
 
 
 def _checked(answer: Object) -> Object:

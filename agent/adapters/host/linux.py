@@ -7,16 +7,16 @@ from typing import Any
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host.cgroup import limited, own_limits
+from agent.adapters.host.deadline_reader import DeadlineReader
 from agent.adapters.host.files import HostFiles
 from agent.adapters.host.identity import architecture, identity
 from agent.adapters.host.machine import cpus, filesystem, hugepages, memory, task_limit, tasks
 from agent.adapters.host.network import default_routes, interfaces, resolve
-from agent.adapters.host.probe import Probe
-from agent.adapters.host.sensor_tally import SensorTally
+from agent.adapters.host.sensor_metrics import SensorMetrics
 from agent.adapters.host.usage import UsageReader
 from agent.core.config import Config
+from agent.core.metrics import Family
 from agent.core.model import HostSnapshot, Network
-from agent.core.tally import Family
 from agent.core.usage import Detail, HostUsage
 from agent.ports import Clock
 
@@ -32,14 +32,16 @@ class LinuxHost:
         self._config = config
         self._files = files
         self._last = HostSnapshot(architecture=architecture())
-        self._tally = tally = SensorTally()
+        self._metrics = metrics = SensorMetrics()
         kernel = {"cpu": lambda: cpus(files), "memory": lambda: memory(files), "pids": lambda: tasks(files)}
         if config.resources.from_cgroup:
             kernel["cgroup"] = lambda: {"limits": own_limits(files)}
         # A machine that is slow to answer at first is not a machine without memory.
-        self._kernel = Probe(kernel, first_deadline_seconds=_FIRST_DEADLINE_SECONDS, tally=tally)
-        self._storage = Probe({"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, tally=tally)
-        self._slow = Probe(
+        self._kernel = DeadlineReader(kernel, first_deadline_seconds=_FIRST_DEADLINE_SECONDS, metrics=metrics)
+        self._storage = DeadlineReader(
+            {"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, metrics=metrics
+        )
+        self._slow = DeadlineReader(
             {
                 "identity": lambda: identity(files, config),
                 "hugepages": lambda: hugepages(files),
@@ -47,14 +49,14 @@ class LinuxHost:
                 "network": self._network,
             },
             first_deadline_seconds=_FIRST_DEADLINE_SECONDS,
-            tally=tally,
+            metrics=metrics,
         )
-        self._resolver = Probe(
+        self._resolver = DeadlineReader(
             {"resolver": lambda: {"addresses": resolve(config.node_name)}},
             deadline_seconds=_RESOLVER_SECONDS,
-            tally=tally,
+            metrics=metrics,
         )
-        self._usage = UsageReader(files, clock or SystemClock(), tally, root_dir=config.root_dir)
+        self._usage = UsageReader(files, clock or SystemClock(), metrics, root_dir=config.root_dir)
 
     @property
     def hangs(self) -> bool:
@@ -64,7 +66,7 @@ class LinuxHost:
 
     def families(self) -> Iterator[Family]:
         """How the readings went, as metrics."""
-        return self._tally.families()
+        return self._metrics.families()
 
     async def glance(self) -> HostSnapshot:
         """What may change from one second to the next; the rest as it was."""

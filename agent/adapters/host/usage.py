@@ -6,14 +6,14 @@ from typing import Any
 
 from agent.adapters.host.cgroup import own_folder
 from agent.adapters.host.counters import cpu_of, cpu_usage, interfaces, origins, pressure, processes, stalls
+from agent.adapters.host.deadline_reader import DeadlineReader, Readings
 from agent.adapters.host.files import HostFiles
 from agent.adapters.host.machine import filesystem, tasks
 from agent.adapters.host.memory import memory_in_detail, memory_of
 from agent.adapters.host.mounts import blocks, mounts
-from agent.adapters.host.probe import Probe, Readings
-from agent.adapters.host.sensor_tally import SensorTally
+from agent.adapters.host.sensor_metrics import SensorMetrics
 from agent.core.model import HostSnapshot
-from agent.core.usage import CgroupUsage, CpuSample, Detail, HostUsage, Speedometer
+from agent.core.usage import CgroupUsage, CpuRate, CpuSample, Detail, HostUsage
 from agent.ports import Clock
 
 _FIRST_RATE_SECONDS = 0.25
@@ -22,7 +22,7 @@ _FIRST_RATE_SECONDS = 0.25
 class UsageReader:
     """Reads the machine's use; a reading that hangs costs its own figures, and no more than the host's deadline."""
 
-    def __init__(self, files: HostFiles, clock: Clock, tally: SensorTally, *, root_dir: str) -> None:
+    def __init__(self, files: HostFiles, clock: Clock, metrics: SensorMetrics, *, root_dir: str) -> None:
         self._files, self._clock = files, clock
         self._began = clock.now()
         counters: Readings = {
@@ -38,14 +38,14 @@ class UsageReader:
             "mounts": lambda: {"mounts": mounts(files), "blocks": blocks(files)},
         }
         self._probes = {
-            Detail.COUNTERS: Probe(counters, tally=tally),
-            Detail.NODE: Probe({**counters, **disk}, tally=tally),
-            Detail.MOUNTS: Probe({**counters, **disks}, tally=tally),
+            Detail.COUNTERS: DeadlineReader(counters, metrics=metrics),
+            Detail.NODE: DeadlineReader({**counters, **disk}, metrics=metrics),
+            Detail.MOUNTS: DeadlineReader({**counters, **disks}, metrics=metrics),
         }
-        self._origins = Probe({"origins": lambda: origins(files)}, tally=tally)
+        self._origins = DeadlineReader({"origins": lambda: origins(files)}, metrics=metrics)
         self._unchanging: dict[str, Any] = {}
-        self._speedometers = {"root": Speedometer(), "own": Speedometer()}
-        self._turn = asyncio.Lock()  # a Probe does not wait for a reading that somebody else has begun
+        self._speedometers = {"root": CpuRate(), "own": CpuRate()}
+        self._turn = asyncio.Lock()  # a DeadlineReader does not wait for a reading that somebody else has begun
 
     @property
     def hangs(self) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agent.adapters.metrics.exposition import exposition
 from agent.core.kubelet_data.cadvisor import METRICS
-from agent.core.tally import Family, Sample
+from agent.core.metrics import Family, Sample
 from agent.core.usage import (
     BlockUsage,
     CpuUsage,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from agent.core.tally import Family
+from agent.core.metrics import Family
 
 _ODD_NUMBERS = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})

@@ -11,8 +11,8 @@ from agent.adapters.settings.gates import Gates
 from agent.core.config import Config
 from agent.core.kubelet_data.gates import GATES
 from agent.core.kubelet_data.version import KUBELET_VERSION
+from agent.core.metrics import Family, Gauge, Registry
 from agent.core.pods.info import PodCounts
-from agent.core.tally import Family, Gauge, Registry
 
 _BUILD = (
     "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, "
@@ -85,8 +85,8 @@ class OwnMetrics:
         )
         for gate, known in GATES.items():
             features.set(gate, known.stage, value=float(self._gates.enabled(gate)))
-        for tally in (name, cgroup, build, features):
-            yield tally.family()
+        for metric in (name, cgroup, build, features):
+            yield metric.family()
 
 
 def _pod_counts(counts: PodCounts) -> Iterator[Family]:

@@ -6,7 +6,7 @@ from functools import cache
 
 import psutil
 
-from agent.core.tally import Family, Sample
+from agent.core.metrics import Family, Sample
 
 _START_TIME = ("process_start_time_seconds", "Start time of the process since unix epoch in seconds.")
 

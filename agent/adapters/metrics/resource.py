@@ -1,7 +1,7 @@
 """The page at /metrics/resource, which metrics-server reads: what the node uses, with the moment it was measured."""
 
 from agent.adapters.metrics.exposition import exposition
-from agent.core.tally import Family, Sample
+from agent.core.metrics import Family, Sample
 from agent.core.usage import HostUsage
 
 # kubelet v1.36: metrics/collectors/resource_metrics.go

@@ -6,10 +6,10 @@ from urllib.parse import quote_from_bytes
 from aiohttp import hdrs, web
 
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
-from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint
 from agent.adapters.server.framing import NO_ESCAPE
 from agent.adapters.server.limited_log import LimitedLog
+from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.replies import fault, moved, not_found, plain
 from agent.adapters.server.tls import verified_chain
 from agent.core.access import is_websocket
@@ -28,18 +28,18 @@ class KubeletApi:
         self,
         table: Table[Endpoint],
         *,
-        tallies: ServerTallies,
+        metrics: ServerMetrics,
         clock: Clock,
         auth_filter: AuthFilter | None = None,
     ) -> None:
-        self._table, self._auth_filter, self._tallies = table, auth_filter, tallies
+        self._table, self._auth_filter, self._metrics = table, auth_filter, metrics
         self._type = "readwrite" if auth_filter else "readonly"
         self._log = LimitedLog(log, clock)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request."""
         try:
-            with self._tallies.counted(request.method, request.path, self._type):
+            with self._metrics.counted(request.method, request.path, self._type):
                 is_escaped = not NO_ESCAPE.search(request.rel_url.raw_path)
                 return await self._answered(request) if is_escaped else plain("400 Bad Request", status=400)
         except (web.RequestPayloadError, ConnectionError):  # the body makes no sense, or the client has left

@@ -15,7 +15,7 @@ from agent.adapters.server.listener import Listener
 from agent.adapters.server.page import Page
 from agent.adapters.server.replies import fault, not_found, plain
 from agent.core.config import Serving
-from agent.core.portrait import Portrait, Setting
+from agent.core.node_view import NodeView, Setting
 from agent.ports import Clock, StartError
 
 log = logging.getLogger(__name__)
@@ -43,15 +43,15 @@ class HealthServer:
     ) -> None:
         self._serving = serving
         self._clock = clock
-        self._portrait: Callable[[], Portrait] = lambda: Portrait(node_name=node_name)
+        self._view: Callable[[], NodeView] = lambda: NodeView(node_name=node_name)
         self._loops, self._faults, self._observe = loops, faults, observe
         self._page = Page(settings)
         self._log = LimitedLog(log, clock)
         self._fault = ""
 
-    def follow(self, portrait: Callable[[], Portrait]) -> None:
+    def follow(self, view: Callable[[], NodeView]) -> None:
         """From now on, show this."""
-        self._portrait = portrait
+        self._view = view
 
     async def run(self) -> None:
         """Serve forever; while somebody else has the port, try again, as a kubelet does."""
@@ -109,7 +109,7 @@ class HealthServer:
     async def _show(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
             return plain("405: Method Not Allowed", status=405, allow="GET, HEAD")
-        html = self._page.html(self._portrait())
+        html = self._page.html(self._view())
         body = html.encode(errors="replace")
         return web.Response(body=body, content_type="text/html", charset="utf-8", headers=self._page.headers())
 

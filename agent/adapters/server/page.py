@@ -7,7 +7,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from agent.core.portrait import Condition, Gauged, Portrait, Setting, Share
+from agent.core.node_view import Condition, NodeView, Setting, Share, SignalRow
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _STRIP_SECONDS = 600
@@ -21,11 +21,11 @@ class Page:
         self._settings = settings
         self._template = ""
 
-    def html(self, portrait: Portrait) -> str:
+    def html(self, view: NodeView) -> str:
         """The page of a node as it is now."""
         filled = {
-            "title": escape(f"{portrait.node_name} · {_state(portrait)[0]}"),
-            "main": _main(portrait),
+            "title": escape(f"{view.node_name} · {_state(view)[0]}"),
+            "main": _main(view),
             "settings": _settings(self._settings),
         }
         return re.sub(r"<!--(\w+)-->", lambda found: filled[found[1]], self._read())
@@ -55,45 +55,43 @@ def _hash(template: str, tag: str) -> str:
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
 
 
-def _state(portrait: Portrait) -> tuple[str, bool]:
+def _state(view: NodeView) -> tuple[str, bool]:
     """The node in one word, and whether that is good."""
-    if portrait.node is None:
+    if view.node is None:
         return "not registered", False
-    ready = next((condition for condition in portrait.conditions if condition.kind == "Ready"), None)
-    if portrait.faults:
+    ready = next((condition for condition in view.conditions if condition.kind == "Ready"), None)
+    if view.faults:
         return "unhealthy", False
     return ("Ready", True) if ready and ready.status == "True" else ("not ready", False)
 
 
-def _main(portrait: Portrait) -> str:
-    word, is_good = _state(portrait)
+def _main(view: NodeView) -> str:
+    word, is_good = _state(view)
     parts = [
-        f"<header><h1>{escape(portrait.node_name)}</h1>"
+        f"<header><h1>{escape(view.node_name)}</h1>"
         f'<span id="state" class="pill {"good" if is_good else "bad"}">{escape(word)}</span>'
-        f'<span class="version soft">{escape(portrait.version)}</span></header>',
-        _faults(portrait),
-        f"<section><h2>Heartbeat</h2>{_heartbeat(portrait)}</section>",
+        f'<span class="version soft">{escape(view.version)}</span></header>',
+        _faults(view),
+        f"<section><h2>Heartbeat</h2>{_heartbeat(view)}</section>",
     ]
-    if portrait.conditions:
-        rows = "".join(map(_condition, portrait.conditions))
+    if view.conditions:
+        rows = "".join(map(_condition, view.conditions))
         parts.append(f'<section><h2>Conditions</h2><dl id="conditions">{rows}</dl></section>')
-    if portrait.shares:
-        rows = "".join(map(_share, portrait.shares))
+    if view.shares:
+        rows = "".join(map(_share, view.shares))
         parts.append(f'<section><h2>Allocatable of capacity</h2><div id="resources">{rows}</div></section>')
     return "".join(parts)
 
 
-def _faults(portrait: Portrait) -> str:
-    if not portrait.faults:
+def _faults(view: NodeView) -> str:
+    if not view.faults:
         return ""
-    rows = "".join(
-        f"<p><strong>{escape(loop)}</strong>: {escape(reason)}</p>" for loop, reason in portrait.faults.items()
-    )
+    rows = "".join(f"<p><strong>{escape(loop)}</strong>: {escape(reason)}</p>" for loop, reason in view.faults.items())
     return f'<section class="alert" id="faults" role="alert"><h2>Not well</h2>{rows}</section>'
 
 
-def _heartbeat(portrait: Portrait) -> str:
-    beats, width = portrait.renewals, min(60.0, max(1.5, portrait.renew_seconds * 0.8))
+def _heartbeat(view: NodeView) -> str:
+    beats, width = view.renewals, min(60.0, max(1.5, view.renew_seconds * 0.8))
     counts = {verdict: sum(beat.verdict == verdict for beat in beats) for verdict in _WORDS}
     told = ", ".join(f"{count} {_WORDS[verdict]}" for verdict, count in counts.items())
     marks = "".join(
@@ -106,19 +104,19 @@ def _heartbeat(portrait: Portrait) -> str:
         f'<svg id="strip" class="strip" viewBox="0 0 {_STRIP_SECONDS} 32" preserveAspectRatio="none" role="img" '
         f'aria-label="Lease renewals of the last 10 minutes: {told}">{marks}</svg>'
         '<div class="scale soft" aria-hidden="true"><span>10 minutes ago</span><span>now</span></div>'
-        f'<ul class="legend">{legend}</ul>{_lease(portrait)}'
+        f'<ul class="legend">{legend}</ul>{_lease(view)}'
     )
 
 
-def _lease(portrait: Portrait) -> str:
-    age = portrait.lease_age_seconds
+def _lease(view: NodeView) -> str:
+    age = view.lease_age_seconds
     words = "The lease has not been renewed yet" if age is None else f"The lease was renewed {ago(age)}"
-    missed = "no renewal was missed" if not portrait.missed else f"{portrait.missed} renewals were missed"
+    missed = "no renewal was missed" if not view.missed else f"{view.missed} renewals were missed"
     lines = [
-        f'<p id="lease">{words}; it is due every {portrait.renew_seconds:g} s and lasts {portrait.lease_seconds:g} s; '
+        f'<p id="lease">{words}; it is due every {view.renew_seconds:g} s and lasts {view.lease_seconds:g} s; '
         f"{missed} since the start.</p>"
     ]
-    if trouble := portrait.last_trouble:
+    if trouble := view.last_trouble:
         lines.append(
             f'<p id="last-error" class="soft">Last error, {ago(trouble.age_seconds)}: '
             f"{escape(trouble.loop)}: {escape(trouble.reason)}</p>"
@@ -135,7 +133,7 @@ def _condition(condition: Condition) -> str:
     )
 
 
-def _signal(gauged: Gauged) -> str:
+def _signal(gauged: SignalRow) -> str:
     against = f"pressure below {gauged.threshold}" if gauged.threshold else "no threshold"
     mark = ""
     if gauged.threshold:

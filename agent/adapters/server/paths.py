@@ -7,10 +7,10 @@ from aiohttp import web
 from agent.adapters.metrics.exposition import exposition
 from agent.adapters.metrics.process import started
 from agent.adapters.server.containers import ContainerEndpoints
-from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import Endpoint, NodeEndpoints, Parameters, disabled
 from agent.adapters.server.healthz import Check, Handler, healthz_handlers
 from agent.adapters.server.logs import LogFiles
+from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.replies import JSON
 from agent.adapters.server.sources import Sources
 from agent.core.config import Serving
@@ -25,12 +25,12 @@ _DEBUGGING = ("/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/",
 
 
 def full_table(
-    serving: Serving, node: NodeEndpoints, sources: Sources, tallies: ServerTallies, clock: Clock
+    serving: Serving, node: NodeEndpoints, sources: Sources, metrics: ServerMetrics, clock: Clock
 ) -> Table[Endpoint]:
     """Everything, for those who may."""
     if not serving.debugging_handlers:
-        return open_table(node, sources, tallies)
-    exact = _exact(node, sources, tallies) | {
+        return open_table(node, sources, metrics)
+    exact = _exact(node, sources, metrics) | {
         "/configz": node.configz,
         "/flagz": node.flagz,
         "/statusz": node.statusz,
@@ -51,17 +51,17 @@ def full_table(
     return Table(exact=exact, trees=trees, services=services)
 
 
-def open_table(node: NodeEndpoints, sources: Sources, tallies: ServerTallies) -> Table[Endpoint]:
+def open_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> Table[Endpoint]:
     """What is left on the read-only port, and where debugging is off."""
     trees = dict.fromkeys(_DEBUGGING, disabled("Debug endpoints are disabled."))
-    return Table(exact=_exact(node, sources, tallies), trees=trees, services=_services(node))
+    return Table(exact=_exact(node, sources, metrics), trees=trees, services=_services(node))
 
 
-def _exact(node: NodeEndpoints, sources: Sources, tallies: ServerTallies) -> dict[str, Endpoint]:
+def _exact(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> dict[str, Endpoint]:
     async def slis() -> bytes:
-        return exposition([*tallies.health(), *started()])
+        return exposition([*metrics.health(), *started()])
 
-    health = healthz_handlers(_checks(sources), observe=tallies.observe_health)
+    health = healthz_handlers(_checks(sources), observe=metrics.observe_health)
     return {
         **{path: partial(_without_parameters, handler) for path, handler in health.items()},
         "/metrics": node.exposition(sources.metrics),

@@ -10,7 +10,7 @@ from agent.adapters.settings.effective import Effective
 from agent.adapters.settings.schema import FAKE, KUBELET, KUBELET_API, KUBELET_KIND
 from agent.adapters.settings.structs import Document, printed, read
 from agent.adapters.settings.table import FLAGS
-from agent.core.portrait import Setting
+from agent.core.node_view import Setting
 
 _MASKED = "<masked>"  # kubelet's word, which it has for its log alone
 _SECRET_FLAGS = {"storage-driver-password"}

@@ -26,7 +26,7 @@ class Reloading:
 
     def __init__(self, folder, **user):
         self.token, self.path = folder / "token", folder / "kubeconfig"
-        self.user, self.clock, self.lanes, self.requested = user, FakeClock(), Lanes(), asyncio.Event()
+        self.user, self.clock, self.connections, self.requested = user, FakeClock(), Lanes(), asyncio.Event()
         self.changes = 0
 
     def write_token(self, text):
@@ -46,7 +46,7 @@ class Reloading:
         return CredentialReloader(
             kubeconfig=str(self.path),
             current=await load_credentials(str(self.path)),
-            lanes=[self.lanes],
+            connections=[self.connections],
             requested=self.requested,
             clock=self.clock,
             on_change=self._changed,
@@ -71,7 +71,7 @@ async def test_a_changed_token_file_is_used_within_seconds(reloading):
     async with running(await reloading.loop()):
         reloading.write_token("second\n")
         await reloading.pass_time(6)
-    assert reloading.lanes.tokens == ["Bearer second"]
+    assert reloading.connections.tokens == ["Bearer second"]
     assert reloading.changes == 1
 
 
@@ -79,7 +79,7 @@ async def test_a_file_that_was_only_touched_changes_nothing(reloading):
     async with running(await reloading.loop()):
         reloading.write_token("first")
         await reloading.pass_time(20)
-    assert reloading.lanes.tokens == []
+    assert reloading.connections.tokens == []
 
 
 async def test_on_request_it_looks_at_once(reloading):
@@ -87,17 +87,17 @@ async def test_on_request_it_looks_at_once(reloading):
         reloading.token.write_text("second")
         reloading.requested.set()
         await reloading.pass_time(1)
-    assert reloading.lanes.tokens == ["Bearer second"]
+    assert reloading.connections.tokens == ["Bearer second"]
 
 
 async def test_a_file_that_does_not_load_keeps_what_is_in_use_and_is_said_once(reloading, caplog):
     async with running(await reloading.loop()):
         reloading.write_token("")
         await reloading.pass_time(20)
-        assert reloading.lanes.tokens == []
+        assert reloading.connections.tokens == []
         reloading.write_token("second")
         await reloading.pass_time(7)
-    assert reloading.lanes.tokens == ["Bearer second"]
+    assert reloading.connections.tokens == ["Bearer second"]
     messages = [record.msg for record in caplog.records]
     assert messages.count("Unable to reload credentials, keeping those in use") == 1
 
@@ -126,7 +126,7 @@ async def test_an_authority_and_no_verification_keep_what_is_in_use_and_are_said
     async with running(loop):
         reloading.path.write_text(json.dumps(config))
         await reloading.pass_time(30)
-    assert reloading.lanes.tokens == []
+    assert reloading.connections.tokens == []
     errors = [record.args["err"] for record in caplog.records if record.msg.startswith("Unable to reload credentials")]
     assert [str(error).rpartition(": ")[2] for error in errors] == [
         "specifying a root certificates file with the insecure flag is not allowed"

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from agent.adapters.answers import MOST_BYTES, refusal
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeNodes
-from agent.adapters.lane import Lane
 from agent.adapters.resolver import LaneResolver
 from agent.ports import (
     AlreadyExists,
@@ -53,9 +53,11 @@ async def answering(tmp_path):
         port = runner.addresses[0][1]
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(json.dumps(kubeconfig_for(f"http://{host}:{port}")))
-        lane = Lane(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=timeout_seconds)
-        runners.extend([lane.close, runner.cleanup])
-        return KubeNodes(lane)
+        connection = ApiConnection(
+            await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=timeout_seconds
+        )
+        runners.extend([connection.close, runner.cleanup])
+        return KubeNodes(connection)
 
     yield start
     for close in runners:
@@ -129,12 +131,12 @@ async def test_a_server_that_does_not_answer_is_unavailable_after_the_deadline(a
 async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(kubeconfig_for("http://127.0.0.1:1")))
-    lane = Lane(await load_credentials(str(path)), architecture="amd64")
+    connection = ApiConnection(await load_credentials(str(path)), architecture="amd64")
     try:
         with pytest.raises(Unavailable) as raised:
-            await KubeNodes(lane).get("n1")
+            await KubeNodes(connection).get("n1")
     finally:
-        await lane.close()
+        await connection.close()
     assert str(raised.value).startswith('Get "http://127.0.0.1:1/api/v1/nodes/n1": Connect')
     assert "s3cret" not in str(raised.value)
 
@@ -155,10 +157,10 @@ async def test_a_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(tmp_
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(config))
         credentials = await load_credentials(str(path))
-        lane = Lane(credentials, architecture="amd64")
+        connection = ApiConnection(credentials, architecture="amd64")
         with pytest.raises(Unavailable) as raised:
-            await KubeNodes(lane).get("n1")
-        await lane.close()
+            await KubeNodes(connection).get("n1")
+        await connection.close()
     encoded = base64.b64encode(b"someone:s3:cret").decode()
     assert f"authorization: Basic {encoded}\r\n" in heads[0]
     shown = f"{credentials!r} {raised.value!r} {[(record.getMessage(), record.args) for record in caplog.records]}"
@@ -184,10 +186,10 @@ async def test_the_password_of_a_proxy_is_not_told(tmp_path, host, message):
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
         address = host.format(port=proxy.sockets[0].getsockname()[1])
         credentials.configuration.proxy = f"http://user:hunter2@{address}"
-        lane = Lane(credentials, architecture="amd64")
+        connection = ApiConnection(credentials, architecture="amd64")
         with pytest.raises(Unavailable) as raised:
-            await KubeNodes(lane).get("n1")
-        await lane.close()
+            await KubeNodes(connection).get("n1")
+        await connection.close()
     assert str(raised.value).startswith('Get "https://192.0.2.1:6443/api/v1/nodes/n1": ')
     assert str(raised.value).endswith(message)
 
@@ -284,8 +286,8 @@ async def test_requests_are_counted_by_their_answer_or_the_lack_of_one(answering
     silent = await answering(*status(404, "NotFound"), wait=asyncio.Event(), timeout_seconds=0.3)
     with pytest.raises(Unavailable):
         await silent.delete("n1")
-    for lane, expected in ((nodes._lane, ("404", "GET")), (silent._lane, ("<error>", "DELETE"))):
-        requests, durations = lane.tally.families()
+    for connection, expected in ((nodes._connection, ("404", "GET")), (silent._connection, ("<error>", "DELETE"))):
+        requests, durations = connection.metrics.families()
         ((_, labels, count, _),) = requests.samples
         assert (labels["code"], labels["method"], count) == (*expected, 1)
         assert durations.samples[-1] == ("_count", {"host": labels["host"], "verb": expected[1]}, 1, None)

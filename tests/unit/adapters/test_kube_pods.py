@@ -21,7 +21,7 @@ def odd(version):
     return pod("odd", version, spec={"containers": "none"})
 
 
-class Lane:
+class ApiConnection:
     """What an API server says, page by page and event by event."""
 
     def __init__(self, *events, items=()):
@@ -55,8 +55,8 @@ async def names(selection):
 async def test_pods_come_without_their_managed_fields():
     managed = pod("a", "4")
     managed["metadata"]["managedFields"] = [{"manager": "kubectl"}]
-    lane = Lane(("ADDED", managed), items=[managed])
-    selection, api = PodSelection(lane, "n1"), KubePods(lane)
+    connection = ApiConnection(("ADDED", managed), items=[managed])
+    selection, api = PodSelection(connection, "n1"), KubePods(connection)
     seen = [
         *(await selection.list()).objects,
         *[obj async for _, obj in selection.watch("3", seconds=1)],
@@ -67,7 +67,7 @@ async def test_pods_come_without_their_managed_fields():
 
 
 async def test_a_list_leaves_it_out_and_tells_of_it_once(caplog):
-    selection = PodSelection(Lane(items=[pod("good", "1"), odd("2")]), "n1")
+    selection = PodSelection(ApiConnection(items=[pod("good", "1"), odd("2")]), "n1")
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
             assert await names(selection) == ["good"]
@@ -93,8 +93,8 @@ async def test_a_list_leaves_it_out_and_tells_of_it_once(caplog):
     ids=["number", "nothing", "list", "empty", "nobody", "slash", "no version", "odd version", "deep", "many", "time"],
 )
 async def test_whatever_stands_among_the_pods_costs_no_other_pod(stranger, caplog):
-    lane = Lane(("ADDED", stranger), ("MODIFIED", pod("good", "5")), items=[stranger, pod("good", "1")])
-    selection = PodSelection(lane, "n1")
+    connection = ApiConnection(("ADDED", stranger), ("MODIFIED", pod("good", "5")), items=[stranger, pod("good", "1")])
+    selection = PodSelection(connection, "n1")
     assert await names(selection) == ["good"]
     assert (await watched(selection))[-1] == ("MODIFIED", "5")
     assert len(caplog.records) == 1
@@ -102,14 +102,14 @@ async def test_whatever_stands_among_the_pods_costs_no_other_pod(stranger, caplo
 
 async def test_a_watch_goes_on_after_it_and_tells_when_it_is_gone(caplog):
     changes = [("ADDED", odd("4")), ("MODIFIED", odd("5")), ("ADDED", pod("good", "6")), ("DELETED", odd("7"))]
-    selection = PodSelection(Lane(*changes), "n1")
+    selection = PodSelection(ApiConnection(*changes), "n1")
     assert await watched(selection) == [("BOOKMARK", "4"), ("BOOKMARK", "5"), ("ADDED", "6"), ("DELETED", "7")]
     assert len(caplog.records) == 1
 
 
 async def test_one_that_makes_sense_again_is_seen_again(caplog):
     changes = [("ADDED", odd("4")), ("MODIFIED", pod("odd", "5")), ("MODIFIED", odd("6"))]
-    assert await watched(PodSelection(Lane(*changes), "n1")) == [
+    assert await watched(PodSelection(ApiConnection(*changes), "n1")) == [
         ("BOOKMARK", "4"),
         ("MODIFIED", "5"),
         ("BOOKMARK", "6"),
@@ -117,7 +117,7 @@ async def test_one_that_makes_sense_again_is_seen_again(caplog):
     assert len(caplog.records) == 2
 
 
-class Endless(Lane):
+class Endless(ApiConnection):
     """A list that always says there is more of it."""
 
     def __init__(self, token):
@@ -132,13 +132,13 @@ class Endless(Lane):
 
 @pytest.mark.parametrize("token", ["", "again", "x" * 10_000])
 async def test_a_list_without_an_end_is_no_list(token):
-    lane = Endless(token)
+    connection = Endless(token)
     with pytest.raises(Unavailable, match="has no end"):
-        await PodSelection(lane, "n1").list()
-    assert len(lane.asked) <= 1000
+        await PodSelection(connection, "n1").list()
+    assert len(connection.asked) <= 1000
 
 
-class Large(Lane):
+class Large(ApiConnection):
     """Pods of which no more than three fit into an answer."""
 
     def answer(self, query):
@@ -151,9 +151,9 @@ class Large(Lane):
 
 
 async def test_pods_that_are_large_come_in_smaller_pages():
-    lane = Large(items=[pod(f"p{number}", "1") for number in range(10)])
-    assert await names(PodSelection(lane, "n1")) == [f"p{number}" for number in range(10)]
-    assert [query["limit"] for query in lane.asked] == ["100", "50", "25", "12", "6", "3", "3", "3", "3"]
+    connection = Large(items=[pod(f"p{number}", "1") for number in range(10)])
+    assert await names(PodSelection(connection, "n1")) == [f"p{number}" for number in range(10)]
+    assert [query["limit"] for query in connection.asked] == ["100", "50", "25", "12", "6", "3", "3", "3", "3"]
 
 
 def large(number):
@@ -161,7 +161,9 @@ def large(number):
 
 
 async def test_pods_for_which_there_is_no_room_are_left_out(caplog):
-    selection = PodSelection(Lane(*(("ADDED", large(number)) for number in range(60)), ("ADDED", pod("p0", "9"))), "n1")
+    selection = PodSelection(
+        ApiConnection(*(("ADDED", large(number)) for number in range(60)), ("ADDED", pod("p0", "9"))), "n1"
+    )
     kinds = [kind for kind, _ in await watched(selection)]
     taken = kinds.count("ADDED")
     assert kinds == ["ADDED"] * (taken - 1) + ["BOOKMARK"] * (61 - taken) + ["ADDED"]  # smaller ones still fit
@@ -172,5 +174,5 @@ async def test_pods_for_which_there_is_no_room_are_left_out(caplog):
 async def test_room_that_was_left_is_taken_again():
     first = [("ADDED", large(number)) for number in range(60)]
     gone = [("DELETED", large(number)) for number in range(40)]
-    selection = PodSelection(Lane(*first, *gone, ("ADDED", large(59))), "n1")
+    selection = PodSelection(ApiConnection(*first, *gone, ("ADDED", large(59))), "n1")
     assert (await watched(selection))[-1] == ("ADDED", "1")

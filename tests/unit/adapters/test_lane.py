@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeNodes, KubeSelection
-from agent.adapters.lane import Lane
 from agent.ports import ApiError, Unavailable
 from tests.faults.fuzz import RAW
 from tests.faults.objects import NODE, event, page
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 @asynccontextmanager
 async def lane_to(serve, tmp_path):
-    """A lane to a server that does with a connection what it likes."""
+    """A connection to a server that does with a connection what it likes."""
 
     async def connected(reader, writer):
         with suppress(ConnectionError):
@@ -36,11 +36,11 @@ async def lane_to(serve, tmp_path):
         }
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(config))
-        lane = Lane(await load_credentials(str(path)), architecture="amd64", timeout_seconds=60)
+        connection = ApiConnection(await load_credentials(str(path)), architecture="amd64", timeout_seconds=60)
         try:
-            yield lane
+            yield connection
         finally:
-            await lane.close()
+            await connection.close()
 
 
 def saying(content, heads=None):
@@ -56,8 +56,8 @@ def saying(content, heads=None):
     return serve
 
 
-async def watched(lane, version="1"):
-    return [change async for change in KubeSelection.node(lane, "n1").watch(version, seconds=60)]
+async def watched(connection, version="1"):
+    return [change async for change in KubeSelection.node(connection, "n1").watch(version, seconds=60)]
 
 
 def answer(obj):
@@ -67,17 +67,17 @@ def answer(obj):
 
 @pytest.mark.parametrize("content", RAW, ids=lambda content: str(content[:60]))
 async def test_what_is_no_http_is_an_error_of_ours(tmp_path, content):
-    async with lane_to(saying(content), tmp_path) as lane:
+    async with lane_to(saying(content), tmp_path) as connection:
         with pytest.raises(ApiError):
-            await KubeNodes(lane).get("n1")
+            await KubeNodes(connection).get("n1")
         with suppress(ApiError):  # or it just ends, which the loop takes for a failure when it was short
-            await watched(lane)
+            await watched(connection)
 
 
 async def test_nothing_compressed_is_asked_for(tmp_path):
     heads = []
-    async with lane_to(saying(answer(NODE), heads), tmp_path) as lane:
-        await KubeNodes(lane).get("n1")
+    async with lane_to(saying(answer(NODE), heads), tmp_path) as connection:
+        await KubeNodes(connection).get("n1")
     assert "accept-encoding: identity\r\n" in heads[0]
     assert "gzip" not in heads[0]
 
@@ -96,26 +96,26 @@ async def test_who_says_more_than_was_asked_is_hung_up_on(tmp_path):
         except ConnectionError:
             hung_up.set()
 
-    async with lane_to(flood, tmp_path) as lane:
-        assert await KubeNodes(lane).get("n1") == NODE
+    async with lane_to(flood, tmp_path) as connection:
+        assert await KubeNodes(connection).get("n1") == NODE
         async with asyncio.timeout(60):
             await hung_up.wait()
 
 
 async def test_a_node_of_another_name_is_not_ours(tmp_path):
     other = {**NODE, "metadata": {**NODE["metadata"], "name": "other"}}
-    async with lane_to(saying(answer(page(other))), tmp_path) as lane:
+    async with lane_to(saying(answer(page(other))), tmp_path) as connection:
         with pytest.raises(Unavailable, match="it is about other"):
-            await KubeSelection.node(lane, "n1").list()
-    async with lane_to(saying(answer(event("ADDED", other))), tmp_path) as lane:
+            await KubeSelection.node(connection, "n1").list()
+    async with lane_to(saying(answer(event("ADDED", other))), tmp_path) as connection:
         with pytest.raises(Unavailable, match="it is about other"):
-            await watched(lane)
+            await watched(connection)
 
 
 async def test_there_is_one_node_of_a_name(tmp_path):
-    async with lane_to(saying(answer(page(NODE, NODE))), tmp_path) as lane:
+    async with lane_to(saying(answer(page(NODE, NODE))), tmp_path) as connection:
         with pytest.raises(Unavailable, match="there are 2 of one name"):
-            await KubeSelection.node(lane, "n1").list()
+            await KubeSelection.node(connection, "n1").list()
 
 
 @pytest.mark.parametrize("version", ["9" * 5000, "abc"])
@@ -123,9 +123,9 @@ async def test_a_version_is_handed_on_as_it_is(tmp_path, version):
     heads = []
     listed = page(NODE)
     listed["metadata"]["resourceVersion"] = version
-    async with lane_to(saying(answer(listed), heads), tmp_path) as lane:
-        assert (await KubeSelection.node(lane, "n1").list()).version == version
-    async with lane_to(saying(answer({}), heads), tmp_path) as lane:
+    async with lane_to(saying(answer(listed), heads), tmp_path) as connection:
+        assert (await KubeSelection.node(connection, "n1").list()).version == version
+    async with lane_to(saying(answer({}), heads), tmp_path) as connection:
         with pytest.raises(ApiError):
-            await watched(lane, version)
+            await watched(connection, version)
     assert f"resourceversion={version}&" in heads[1]

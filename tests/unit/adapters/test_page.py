@@ -3,10 +3,10 @@ import hashlib
 import re
 
 from agent.adapters.server.page import Page
-from agent.core.portrait import Condition, Gauged, Portrait, Renewal, Setting, Share, Trouble
+from agent.core.node_view import Condition, LoopFailure, NodeView, Renewal, Setting, Share, SignalRow
 
 EVIL = "<script>alert('x')</script>\" onload=\"x"
-NODE = Portrait(
+NODE = NodeView(
     node_name="n1",
     version="v1.36.3",
     node={},
@@ -27,21 +27,21 @@ def test_it_says_in_words_what_it_shows_in_colours():
 
 
 def test_what_is_wrong_comes_first():
-    html = Page().html(Portrait(node_name="n1", node={}, faults={"lease": "no success for 41s"}))
+    html = Page().html(NodeView(node_name="n1", node={}, faults={"lease": "no success for 41s"}))
     assert 'class="pill bad">unhealthy<' in html
     assert html.index("no success for 41s") < html.index("Heartbeat</h2>")
 
 
 def test_nothing_that_others_wrote_becomes_markup():
     html = Page([Setting(EVIL, EVIL, EVIL)]).html(
-        Portrait(
+        NodeView(
             node_name=EVIL,
             version=EVIL,
             node={},
-            conditions=[Condition(EVIL, EVIL, EVIL, EVIL, True, [Gauged(EVIL, EVIL, 0.5, EVIL, 0.1, True)])],
+            conditions=[Condition(EVIL, EVIL, EVIL, EVIL, True, [SignalRow(EVIL, EVIL, 0.5, EVIL, 0.1, True)])],
             shares=[Share(EVIL, EVIL, EVIL, 0.5)],
             faults={EVIL: EVIL},
-            last_trouble=Trouble(3.0, EVIL, EVIL),
+            last_trouble=LoopFailure(3.0, EVIL, EVIL),
         )
     )
     assert html.count("<script>") == 1
@@ -50,7 +50,7 @@ def test_nothing_that_others_wrote_becomes_markup():
 
 
 def test_a_placeholder_in_what_others_wrote_stays_one():
-    assert "&lt;!--settings--&gt;" in Page().html(Portrait(node_name="<!--settings-->"))
+    assert "&lt;!--settings--&gt;" in Page().html(NodeView(node_name="<!--settings-->"))
 
 
 def test_only_its_own_style_and_script_are_allowed_and_nothing_from_outside():

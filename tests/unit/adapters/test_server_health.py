@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from agent.adapters.server import HealthServer
-from agent.core.portrait import Portrait
+from agent.core.node_view import NodeView
 from tests.fakes import FakeClock, running
 from tests.settings import Serving
 
@@ -106,7 +106,7 @@ async def test_who_comes_by_an_address_sees_the_page(port, host):
 
 async def test_the_page_shows_the_node_as_soon_as_there_is_one(server, port):
     assert "not registered" in (await answer(port, "/"))[1]
-    server.follow(lambda: Portrait(node_name="n1", node={}, lease_age_seconds=3.0))
+    server.follow(lambda: NodeView(node_name="n1", node={}, lease_age_seconds=3.0))
     assert "The lease was renewed 3 s ago" in (await answer(port, "/"))[1]
 
 

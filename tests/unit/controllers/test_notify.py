@@ -1,6 +1,6 @@
 import pytest
 
-from agent.controllers.notify import NotifyLoop, Vitals
+from agent.controllers.notify import NodeHealth, NotifyLoop
 from tests.fakes import running
 
 pytestmark = pytest.mark.anyio
@@ -34,20 +34,20 @@ def loop(manager, clock, process):
 
 
 async def test_ready_comes_with_the_first_heartbeat_and_until_then_time_is_asked_for(loop, manager, clock):
-    vitals = [Vitals()]
+    vitals = [NodeHealth()]
     loop.follow(lambda: vitals[0])
     async with running(loop):
         await clock.advance(99)
         assert "READY=1" not in manager.words()
         assert manager.words().count("EXTEND_TIMEOUT_USEC=60000000") == 20
-        vitals[0] = Vitals(node=READY, lease_age_seconds=0.0)
+        vitals[0] = NodeHealth(node=READY, lease_age_seconds=0.0)
         await clock.advance(0.2)
     assert manager.told[-1] == ("READY=1", "STATUS=n1: Ready, lease renewed 0s ago")
 
 
 async def test_the_watchdog_is_fed_twice_in_its_time_while_no_loop_is_stuck(loop, manager, clock):
     stalls = {}
-    loop.follow(lambda: Vitals(node=READY, lease_age_seconds=1.0, stalls=stalls))
+    loop.follow(lambda: NodeHealth(node=READY, lease_age_seconds=1.0, stalls=stalls))
     async with running(loop):
         await clock.advance(12)
         assert manager.words().count("WATCHDOG=1") == 3
@@ -60,10 +60,10 @@ async def test_the_watchdog_is_fed_twice_in_its_time_while_no_loop_is_stuck(loop
     ("vitals", "line"),
     [
         pytest.param(None, "n1: waiting to be let into the cluster", id="no certificate yet"),
-        pytest.param(Vitals(), "n1: waiting for the API server", id="no node yet"),
-        pytest.param(Vitals(node=READY), "n1: Ready, no lease yet", id="no lease yet"),
+        pytest.param(NodeHealth(), "n1: waiting for the API server", id="no node yet"),
+        pytest.param(NodeHealth(node=READY), "n1: Ready, no lease yet", id="no lease yet"),
         pytest.param(
-            Vitals(node=GOING, lease_age_seconds=61.2),
+            NodeHealth(node=GOING, lease_age_seconds=61.2),
             "n1: NotReady (node is shutting down), lease renewed 1m1s ago",
             id="going down",
         ),
@@ -82,7 +82,7 @@ def test_a_status_line_is_told_once(loop, manager):
 
 
 def test_a_reload_is_announced_with_its_time_and_its_end(loop, manager, clock):
-    loop.follow(lambda: Vitals(node=READY, lease_age_seconds=0.0))
+    loop.follow(lambda: NodeHealth(node=READY, lease_age_seconds=0.0))
     loop.sync()
     clock.elapsed = 7.5
     manager.told.clear()
@@ -100,7 +100,7 @@ def test_a_reload_before_the_first_heartbeat_does_not_make_it_ready(loop, manage
 async def test_what_others_wrote_into_the_node_is_no_assignment_of_its_own(loop, manager, clock):
     message = "one\nWATCHDOG=trigger\nMAINPID=1\x1b\udc80" + "a" * 10_000
     node = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": message}]}}
-    loop.follow(lambda: Vitals(node=node, lease_age_seconds=1.0))
+    loop.follow(lambda: NodeHealth(node=node, lease_age_seconds=1.0))
     async with running(loop):
         await clock.advance(1)
     (status,) = (word for word in manager.words() if word.startswith("STATUS="))
@@ -110,7 +110,7 @@ async def test_what_others_wrote_into_the_node_is_no_assignment_of_its_own(loop,
 
 async def test_words_that_cannot_be_found_do_not_keep_the_watchdog_hungry(loop, manager, clock):
     node = {"status": {"conditions": [{"type": "Ready"}]}}  # what no door would let in
-    loop.follow(lambda: Vitals(node=node, lease_age_seconds=1.0))
+    loop.follow(lambda: NodeHealth(node=node, lease_age_seconds=1.0))
     async with running(loop):
         await clock.advance(12)
     assert manager.words().count("WATCHDOG=1") == 3

@@ -6,7 +6,7 @@ from aiohttp.test_utils import make_mocked_request
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.server.containers import ContainerEndpoints
 from agent.controllers.pod_store import PodStore
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
 from tests.settings import Config
 
 

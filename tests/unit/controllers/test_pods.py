@@ -12,7 +12,7 @@ from agent.controllers.shutdown import kill_pods_by_priority
 from agent.controllers.state import NodeState
 from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
-from agent.core.schedule import Pace
+from agent.core.schedule import TokenBucket
 from agent.core.shutdown import GracePeriod
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
@@ -450,7 +450,7 @@ async def churn(pods, voice, first, last):
 async def test_pods_that_are_gone_leave_nothing_behind(
     make_controller, workers, pods, queue, dependencies, loop_health
 ):
-    pace = Pace(per_second=50, at_once=5000)  # no time passes here
+    pace = TokenBucket(per_second=50, at_once=5000)  # no time passes here
     voice = EventRecorder("n1", Sink(), pace=pace, queue=queue, dependencies=dependencies, health=loop_health)
     controller = make_controller(voice)
     async with running(workers, Runner("events", queue)):

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from agent.controllers.startup import StartupLatency
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
 from tests.fakes import START, FakeClock
 
 PREFIX, SUFFIX = "kubelet_node_startup_", "duration_seconds"

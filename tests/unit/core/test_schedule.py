@@ -1,6 +1,6 @@
 import pytest
 
-from agent.core.schedule import Pace, ReportSchedule, jittered
+from agent.core.schedule import ReportSchedule, TokenBucket, jittered
 
 
 @pytest.mark.parametrize(("rand", "seconds"), [(0.0, 10.0), (0.5, 10.2), (1.0, 10.4)])
@@ -29,7 +29,7 @@ def test_after_an_idle_report_the_next_comes_on_time():
 
 
 def test_a_pace_has_a_few_turns_at_once_and_then_so_many_a_second():
-    pace = Pace(per_second=2, at_once=3)
+    pace = TokenBucket(per_second=2, at_once=3)
     assert [pace.wait_seconds(100) for _ in range(5)] == [0, 0, 0, 0.5, 1.0]
     assert pace.wait_seconds(101) == 0.5  # two were earned, and both were given away already
     assert [pace.wait_seconds(1000) for _ in range(4)] == [0, 0, 0, 0.5]  # no more are saved than can be used at once

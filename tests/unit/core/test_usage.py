@@ -1,13 +1,13 @@
 import pytest
 
-from agent.core.usage import CpuSample, MemoryUsage, Speedometer
+from agent.core.usage import CpuRate, CpuSample, MemoryUsage
 
 CORE = 1_000_000_000  # a core, in nanoseconds per second
 
 
 def rates(*moments: tuple[float, float]) -> list[int | None]:
     """What a speedometer says at each moment, given as seconds and cores·seconds until then."""
-    meter = Speedometer()
+    meter = CpuRate()
     return [meter.nanocores(CpuSample(at, int(used * CORE))) for at, used in moments]
 
 

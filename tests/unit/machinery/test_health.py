@@ -1,7 +1,7 @@
 import pytest
 
-from agent.core.portrait import Renewal
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
+from agent.core.node_view import Renewal
 from agent.machinery.health import HealthRegistry
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import running

@@ -8,8 +8,8 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.events import STARTING
+from agent.core.metrics import Registry
 from agent.core.pods.static import Manifest
-from agent.core.tally import Registry
 from agent.machinery.health import HealthRegistry
 from agent.machinery.isolation import Pauses, UnexpectedErrors
 from agent.node import NodeClients, PodClients
@@ -108,7 +108,7 @@ def node(make_node, leases, csinodes, pods, files, events, pod_events, parts):
 
 
 class Part:
-    """The Nodes of the cluster through one lane, which fails alone."""
+    """The Nodes of the cluster through one connection, which fails alone."""
 
     def __init__(self, nodes):
         self._nodes, self.fail = nodes, fine

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core.events import STARTING, NodeEvent
-from agent.core.schedule import Pace
+from agent.core.schedule import TokenBucket
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Forbidden, Unavailable
@@ -35,7 +35,7 @@ def make(sent, queue, dependencies, loop_health):
 
 @pytest.fixture
 def recorder(make):
-    return make(Pace(2, 5))
+    return make(TokenBucket(2, 5))
 
 
 @pytest.fixture

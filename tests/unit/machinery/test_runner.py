@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.core.tally import Registry
+from agent.core.metrics import Registry
 from agent.machinery.isolation import UnexpectedErrors
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue

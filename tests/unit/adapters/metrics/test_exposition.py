@@ -1,7 +1,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.adapters.metrics.exposition import exposition
-from agent.core.tally import Counter, Family, Gauge, Histogram, Sample
+from agent.core.metrics import Counter, Family, Gauge, Histogram, Sample
 
 
 def parsed(*families):

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.adapters.host.sensor_tally import SensorTally
+from agent.adapters.host.sensor_metrics import SensorMetrics
 from agent.adapters.metrics.own import OwnMetrics
-from agent.adapters.request_tally import RequestTally
+from agent.adapters.request_metrics import RequestMetrics
 from agent.controllers.certificates import CertificateMetrics
+from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info
-from agent.core.tally import Registry
 from agent.node import NodeClients
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
@@ -65,10 +65,10 @@ async def test_the_page_of_probes_is_as_empty_as_a_kubelets():
 
 
 async def test_requests_are_counted_as_client_go_counts_them():
-    tally = RequestTally()
-    tally.answered("GET", "h:6443", 200, 0.02)
-    tally.answered("PUT", "h:6443", None, 3.0)
-    told = read(await own(tally).metrics())
+    metrics = RequestMetrics()
+    metrics.answered("GET", "h:6443", 200, 0.02)
+    metrics.answered("PUT", "h:6443", None, 3.0)
+    told = read(await own(metrics).metrics())
     assert [sample.labels for sample in told["rest_client_requests"].samples] == [
         {"code": "200", "host": "h:6443", "method": "GET"},
         {"code": "<error>", "host": "h:6443", "method": "PUT"},
@@ -95,7 +95,7 @@ def _rows(text):
 
 async def _exercised():
     """Every family, with samples that show its labels."""
-    clock, sensors, certificates = FakeClock(), SensorTally(), CertificateMetrics("client")
+    clock, sensors, certificates = FakeClock(), SensorMetrics(), CertificateMetrics("client")
     objects = {name: FakeObjects(clock) for name in ("nodes", "leases", "csinodes", "events")}
     process = Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
     clients = NodeClients(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], **objects)

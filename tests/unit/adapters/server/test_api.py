@@ -10,8 +10,8 @@ from yarl import URL
 
 from agent import klog
 from agent.adapters.server.api import KubeletApi
-from agent.adapters.server.counting import ServerTallies
 from agent.adapters.server.endpoints import NodeEndpoints
+from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from tests.fakes import FakeClock, settle
@@ -33,7 +33,7 @@ class Node:
     def __init__(self, folder):
         self.clock, self.pods, self.faults, self.serving = FakeClock(), [POD], {}, Serving()
         self.stats = []
-        self.tallies = ServerTallies(self.clock)
+        self.metrics = ServerMetrics(self.clock)
         self.sources = Sources(
             configz={"kubeletconfig": {"port": 10250}},
             flagz={"v": "0", "address": "0.0.0.0"},
@@ -65,10 +65,10 @@ class Node:
     @asynccontextmanager
     async def served(self, *, read_only=False):
         node = NodeEndpoints(self.sources, self.clock)
-        table = full_table(self.serving, node, self.sources, self.tallies, self.clock)
+        table = full_table(self.serving, node, self.sources, self.metrics, self.clock)
         if read_only:
-            table = open_table(node, self.sources, self.tallies)
-        api = KubeletApi(table, tallies=self.tallies, clock=self.clock)
+            table = open_table(node, self.sources, self.metrics)
+        api = KubeletApi(table, metrics=self.metrics, clock=self.clock)
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -229,7 +229,7 @@ async def test_verbosity_can_be_put_and_nonsense_is_refused(node):
 async def test_requests_are_counted_in_a_kubelets_buckets(node):
     for path in ("/metrics/resource", "/metrics/nope", "/debug/pprof/cmdline", "/nonsense"):
         await node.ask("GET", path)
-    counted = {tuple(sample.labels.values()): sample.value for sample in node.tallies.families()[0].samples}
+    counted = {tuple(sample.labels.values()): sample.value for sample in node.metrics.families()[0].samples}
     assert counted == {
         ("GET", "metrics/resource", "readonly", "false"): 1,
         ("GET", "other", "readonly", "false"): 2,

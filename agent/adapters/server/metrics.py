@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from agent.core.tally import Counter, Family, Gauge, Histogram
+from agent.core.metrics import Counter, Family, Gauge, Histogram
 from agent.ports import Clock
 
 _LABELS = ("method", "path", "server_type", "long_running")
@@ -16,7 +16,7 @@ _PATHS = frozenset(_METRICS | _CONTAINERS | _NODE)
 _LONG_RUNNING = frozenset({"exec", "attach", "debug"})  # and portforward, which no path of a kubelet is called
 
 
-class ServerTallies:
+class ServerMetrics:
     """What all servers of a node count together; whoever renders /metrics takes `families`."""
 
     def __init__(self, clock: Clock) -> None:

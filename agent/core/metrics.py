@@ -1,4 +1,4 @@
-"""Labelled numbers that any room writes down; whoever is asked for metrics renders them."""
+"""Metrics: labelled numbers of a process, and the registry that has them all."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,8 +26,8 @@ class Family(NamedTuple):
     samples: Sequence[Sample]
 
 
-class _Tally:
-    """What every tally has: a name, a sentence about it, and the names of its labels."""
+class _Metric:
+    """What every metric has: a name, a sentence about it, and the names of its labels."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:  # noqa: A002 - Prometheus' word
         self.name, self.help, self.labels = name, help, labels
@@ -41,8 +41,8 @@ class _Tally:
         return dict(zip(self.labels, values, strict=True))
 
 
-class _Numbers(_Tally):
-    """A tally that is one number for each set of label values."""
+class _Numbers(_Metric):
+    """A metric that is one number for each set of label values."""
 
     kind: ClassVar[str]
 
@@ -91,7 +91,7 @@ class _Spread:
         self.sum = 0.0
 
 
-class Histogram(_Tally):
+class Histogram(_Metric):
     """How often a value was how big."""
 
     kind = "histogram"
@@ -131,7 +131,7 @@ class Histogram(_Tally):
             yield Sample("_count", labels, total)
 
 
-Tally = Counter | Gauge | Histogram
+Metric = Counter | Gauge | Histogram
 T = TypeVar("T", Counter, Gauge, Histogram)
 
 
@@ -139,7 +139,7 @@ class Registry:
     """The metrics of a process: one for each name, however many nodes write to it."""
 
     def __init__(self) -> None:
-        self._metrics: dict[str, Tally] = {}
+        self._metrics: dict[str, Metric] = {}
         self._collectors: list[Callable[[], Iterable[Family]]] = []
 
     def register(self, metric: T) -> T:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agent.adapters.host.sensor_tally import SensorTally
+from agent.adapters.host.sensor_metrics import SensorMetrics
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class _Reading(NamedTuple):
     failed: bool
 
 
-class Probe:
+class DeadlineReader:
     """Readings of the host, made together in one thread; a good value stands until a better one comes."""
 
     def __init__(
@@ -32,12 +32,12 @@ class Probe:
         *,
         deadline_seconds: float = _DEADLINE_SECONDS,
         first_deadline_seconds: float | None = None,
-        tally: SensorTally | None = None,
+        metrics: SensorMetrics | None = None,
     ) -> None:
         self._readings = readings
         self._deadline_seconds = deadline_seconds
         self._first_deadline_seconds = first_deadline_seconds or deadline_seconds  # there is no last value to keep yet
-        self._tally = tally or SensorTally()
+        self._metrics = metrics or SensorMetrics()
         self._pending: asyncio.Future[list[_Reading]] | None = None
         self._under_way = ""  # the reading that is made at the moment
         self._values: dict[str, Any] = {}
@@ -61,7 +61,7 @@ class Probe:
         except TimeoutError:
             told = {"sensor": self._under_way, "seconds": deadline_seconds}
             log.error("Host does not answer, keeping its last values", told)
-            self._tally.hangs(self._under_way)
+            self._metrics.hangs(self._under_way)
         return self._values
 
     def _read_all(self) -> list[_Reading]:
@@ -81,7 +81,7 @@ class Probe:
     def _count(self, done: asyncio.Future[list[_Reading]]) -> None:
         if not done.cancelled() and not done.exception():
             for name, took_seconds, failed in done.result():
-                self._tally.read(name, took_seconds, failed=failed)
+                self._metrics.read(name, took_seconds, failed=failed)
 
     def _failed(self, name: str, fault: str, error: Exception) -> None:
         is_expected = isinstance(error, OSError | ValueError | LookupError)

@@ -30,7 +30,7 @@ from agent.adapters.answers import (
 from agent.adapters.credentials import Credentials
 from agent.adapters.keepalive import notice_silence
 from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
-from agent.adapters.request_tally import RequestTally
+from agent.adapters.request_metrics import RequestMetrics
 from agent.adapters.resolver import LaneResolver
 from agent.core.goduration import format_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -108,9 +108,9 @@ class _Client(ApiClient):
 class _Line:
     """Connections made with one set of credentials; a retired line closes when its last request is done."""
 
-    def __init__(self, credentials: Credentials, user_agent: str, tally: RequestTally) -> None:
+    def __init__(self, credentials: Credentials, user_agent: str, metrics: RequestMetrics) -> None:
         self._host = urlsplit(credentials.server).netloc
-        self._tally = tally
+        self._metrics = metrics
         self._resolver = LaneResolver()
         connector = aiohttp.TCPConnector(
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
@@ -164,7 +164,7 @@ class _Line:
             status = response.status
         finally:
             took = time.monotonic() - began
-            self._tally.answered(method, self._host, status, took)
+            self._metrics.answered(method, self._host, status, took)
         told = {"verb": method, "url": str(response.url), "status": status, "milliseconds": round(took * 1000)}
         log.log(_V6, "Response", told)  # as client-go's round_trippers.go
         return response
@@ -181,7 +181,7 @@ class _Line:
         await self._resolver.close()
 
 
-class Lane:
+class ApiConnection:
     """One way to the API server, with its own connections and its own deadline."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Lane:
         architecture: str,
         timeout_seconds: float | None = None,
         on_unauthorized: Callable[[], None] = lambda: None,
-        tally: RequestTally | None = None,
+        metrics: RequestMetrics | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
         # A heartbeat is tried five times in a row: all of them together must fit into a lease.
@@ -203,13 +203,13 @@ class Lane:
         self._on_unauthorized = on_unauthorized
         self._streams = 0
         self._credentials = credentials
-        self.tally = tally or RequestTally()
-        self._line = _Line(credentials, self._user_agent, self.tally)
+        self.metrics = metrics or RequestMetrics()
+        self._line = _Line(credentials, self._user_agent, self.metrics)
 
     async def use(self, credentials: Credentials) -> None:
         """Speak with other credentials from now on; requests under way are not cut off, watches are."""
         self._credentials = credentials
-        old, self._line = self._line, _Line(credentials, self._user_agent, self.tally)
+        old, self._line = self._line, _Line(credentials, self._user_agent, self.metrics)
         await old.retire(at_once=self._streams > 0)
 
     async def close(self) -> None:

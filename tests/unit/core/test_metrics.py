@@ -1,10 +1,10 @@
 import pytest
 
-from agent.core.tally import Counter, Gauge, Histogram, Sample
+from agent.core.metrics import Counter, Gauge, Histogram, Sample
 
 
-def values(tally):
-    return {(sample.suffix, *sample.labels.values()): sample.value for sample in tally.family().samples}
+def values(metrics):
+    return {(sample.suffix, *sample.labels.values()): sample.value for sample in metrics.family().samples}
 
 
 def test_a_counter_counts_by_its_labels():

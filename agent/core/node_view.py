@@ -20,7 +20,7 @@ class Renewal(NamedTuple):
     verdict: str
 
 
-class Trouble(NamedTuple):
+class LoopFailure(NamedTuple):
     """Something that went wrong in a loop, so long ago."""
 
     age_seconds: float
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     origin: str
 
 
-class Gauged(NamedTuple):
+class SignalRow(NamedTuple):
     """What is left of a resource, against the least that is no pressure; parts are of the whole."""
 
     signal: str
@@ -55,7 +55,7 @@ class Condition(NamedTuple):
     reason: str
     message: str
     is_bad: bool
-    signals: Sequence[Gauged]
+    signals: Sequence[SignalRow]
 
 
 class Share(NamedTuple):
@@ -68,7 +68,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Portrait:
+class NodeView:
     """Everything that the page shows; the default is a node that has not begun."""
 
     node_name: str
@@ -82,7 +82,7 @@ class Portrait:
     lease_age_seconds: float | None = None
     missed: int = 0
     faults: Mapping[str, str] | None = None
-    last_trouble: Trouble | None = None
+    last_trouble: LoopFailure | None = None
 
 
 def conditions(config: Config, status: Object, signals: Mapping[str, Observation]) -> list[Condition]:
@@ -125,9 +125,9 @@ def _condition(told: Object, thresholds: Sequence[Threshold], signals: Mapping[s
     return Condition(kind, status, str(told.get("reason", "")), str(told.get("message", "")), is_bad, rows)
 
 
-def _gauged(signal: str, seen: Observation, threshold: Threshold | None = None) -> Gauged:
+def _gauged(signal: str, seen: Observation, threshold: Threshold | None = None) -> SignalRow:
     least = threshold.value.of(seen.capacity) if threshold else 0
-    return Gauged(
+    return SignalRow(
         signal=signal,
         available=f"{_count(signal, seen.available)} of {_count(signal, seen.capacity)}",
         part=_part(seen.available, seen.capacity),

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from agent.core.tally import Counter, Family, Gauge, Histogram
+from agent.core.metrics import Counter, Family, Gauge, Histogram
 
 FAILED, TIMEOUT = "failed", "timeout"
 _SECONDS = (0.1, 1.0)  # a second is the deadline; more buckets would make every scrape dearer
 
 
-class SensorTally:
+class SensorMetrics:
     """Durations and errors by sensor; all probes of a host share one."""
 
     def __init__(self) -> None:
@@ -38,5 +38,5 @@ class SensorTally:
 
     def families(self) -> Iterator[Family]:
         """The same as metrics."""
-        for tally in (self._durations, self._errors, self._hanging):
-            yield tally.family()
+        for metric in (self._durations, self._errors, self._hanging):
+            yield metric.family()

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from agent.core.tally import Counter, Family, Histogram
+from agent.core.metrics import Counter, Family, Histogram
 
 _ERROR = "<error>"
 _SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-class RequestTally:
-    """How many requests were sent and how they were answered; all lanes of a process share one."""
+class RequestMetrics:
+    """How many requests were sent and how they were answered; all connections of a process share one."""
 
     def __init__(self) -> None:
         self._requests = Counter(

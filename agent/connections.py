@@ -1,0 +1,79 @@
+"""The connections to the API server: one for each of those who must not wait for another."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agent.adapters.api_connection import ApiConnection
+from agent.adapters.credentials import Credentials
+from agent.adapters.host import architecture
+from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
+from agent.adapters.kube_pods import KubePods, pods_of
+from agent.adapters.manifests import ManifestFiles
+from agent.adapters.request_metrics import RequestMetrics
+from agent.core.config import Config
+from agent.node import NodeClients, PodClients
+from agent.ports import WatchApi
+
+_REVIEW_SECONDS = 5.0  # somebody waits for us with a request of his own
+
+
+class ApiConnections(NamedTuple):
+    """Connections for lease, status, watch, pods, reviews and the rest, so that none waits for another."""
+
+    lease: ApiConnection
+    status: ApiConnection
+    watch: ApiConnection
+    pods: ApiConnection
+    reviews: ApiConnection
+    rest: ApiConnection
+
+
+def open_connections(credentials: Credentials, config: Config, on_unauthorized: Callable[[], None]) -> ApiConnections:
+    """Connections are made when they are first needed; close each way at the end."""
+    metrics = RequestMetrics()
+
+    def connection(timeout_seconds: float | None = None) -> ApiConnection:
+        return ApiConnection(
+            credentials,
+            architecture=architecture(),
+            timeout_seconds=timeout_seconds,
+            on_unauthorized=on_unauthorized,
+            metrics=metrics,
+        )
+
+    beat_seconds = config.heartbeat.request_timeout_seconds
+    return ApiConnections(
+        lease=connection(beat_seconds),
+        status=connection(beat_seconds),
+        watch=connection(),
+        pods=connection(),
+        reviews=connection(_REVIEW_SECONDS),
+        rest=connection(),
+    )
+
+
+def clients_of(connections: ApiConnections, config: Config) -> NodeClients:
+    """The connections as a node uses them."""
+    return NodeClients(
+        nodes=KubeNodes(connections.rest),
+        status_nodes=KubeNodes(connections.status),
+        lease_nodes=KubeNodes(connections.lease),
+        leases=KubeLeases(connections.lease),
+        csinodes=KubeCSINodes(connections.rest),
+        events=KubeEvents(connections.rest),
+        pods=None if config.pods.mode == "ignore" else _pod_clients(connections, config),
+    )
+
+
+def _pod_clients(connections: ApiConnections, config: Config) -> PodClients:
+    return PodClients(
+        pods=KubePods(connections.pods),
+        events=KubeEvents(connections.pods),
+        manifests=ManifestFiles(config.pods.manifest_path) if config.pods.manifest_path else None,
+    )
+
+
+def watches_of(connections: ApiConnections, config: Config) -> tuple[WatchApi, WatchApi | None]:
+    """The node's own Node and, unless they are ignored, its pods, to be followed."""
+    pods = None if config.pods.mode == "ignore" else pods_of(connections.watch, config.node_name)
+    return KubeSelection.node(connections.watch, config.node_name), pods
