@@ -67,7 +67,7 @@ class JournalFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"ts":1794794462998.8457,"caller":"loops/lease.py:42","msg":"…","v":0,"key":"value"}`."""
+    """`{"ts":1794794462998.8457,"caller":"controllers/lease.py:42","msg":"…","v":0,"key":"value"}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One object a record; an error has no `v`, as in a kubelet."""

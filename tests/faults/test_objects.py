@@ -73,7 +73,7 @@ def test_a_node_that_somebody_replaces_is_taken_over(member, plane):
     before = member.node()["metadata"]["uid"]
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": member.name, "labels": {"made-by": "somebody"}}}
     # It deletes the Node and makes it again, for which a daemon leaves it half a second: too little for a kubectl on a
-    # busy machine, so here it gets as long as it takes; unit/loops/test_register.py has the half second.
+    # busy machine, so here it gets as long as it takes; unit/controllers/test_registration.py has the half second.
     member.stand_still()
     plane.kubectl("replace", "--force", "-f-", input=json.dumps(node))
     member.go_on()
