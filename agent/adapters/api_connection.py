@@ -1,4 +1,4 @@
-"""One way to the API server: kubernetes-asyncio on a session of our own; its errors stop here."""
+"""A pool of connections to the API server with a deadline of its own; the errors of aiohttp stop here."""
 
 import asyncio.sslproto
 import logging
@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, S
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from msgspec.json import encode
 
 from agent import __version__
 from agent.adapters.answers import (
@@ -29,7 +30,6 @@ from agent.adapters.answers import (
 )
 from agent.adapters.credentials import Credentials
 from agent.adapters.keepalive import notice_silence
-from agent.adapters.lazy_kubernetes import ApiClient, RESTClientObject
 from agent.adapters.request_metrics import RequestMetrics
 from agent.adapters.resolver import LaneResolver
 from agent.core.goduration import format_seconds
@@ -73,40 +73,8 @@ class _Answers(ResponseHandler):
             self.transport.abort()
 
 
-class _Straight:
-    """A session that goes nowhere but where it is sent: a redirect is an answer, and a wrong one."""
-
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
-
-    def request(self, **options: Any) -> Any:
-        """The library's only call."""
-        return self._session.request(**options, allow_redirects=False)
-
-
-class _Rest(RESTClientObject):
-    """The library's request code on a given session; its own would ask netrc in a thread for each request."""
-
-    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
-        self.pool_manager = _Straight(session)  # type: ignore[assignment]
-        self.proxy = configuration.proxy
-        self.proxy_headers = configuration.proxy_headers
-        self.server_hostname = configuration.tls_server_name
-
-
-class _Client(ApiClient):
-    """The library's client without the session, thread pool and system CAs that its constructor sets up."""
-
-    def __init__(self, configuration: Any, session: aiohttp.ClientSession) -> None:
-        self.configuration = configuration
-        self.rest_client = _Rest(configuration, session)
-        self.default_headers: dict[str, str] = {}
-        self.cookie = None  # type: ignore[assignment]
-        self.client_side_validation = False
-
-
-class _Line:
-    """Connections made with one set of credentials; a retired line closes when its last request is done."""
+class _Session:
+    """Connections made with one set of credentials; a retired session closes when its last request is done."""
 
     def __init__(self, credentials: Credentials, user_agent: str, metrics: RequestMetrics) -> None:
         self._host = urlsplit(credentials.server).netloc
@@ -116,20 +84,29 @@ class _Line:
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
         )
         connector._factory = partial(_Answers, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+        configuration = credentials.configuration
+        token = configuration.api_key.get("BearerToken")
+        headers = [*credentials.headers, ("Accept-Encoding", "identity"), ("User-Agent", user_agent)]
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=[*credentials.headers, ("Accept-Encoding", "identity")],
+            headers=[*headers, ("Authorization", token)] if token else headers,
             auto_decompress=False,  # a few bytes could become gigabytes
         )
-        self._client = _Client(credentials.configuration, self._session)
-        self._client.user_agent = user_agent
+        self._request = partial(
+            self._session.request,
+            proxy=configuration.proxy,
+            proxy_headers=configuration.proxy_headers,
+            server_hostname=configuration.tls_server_name or None,
+            allow_redirects=False,  # a redirect is an answer, and a wrong one
+        )
+        self._server = credentials.server
         self._users = 0
         self._retired = False
 
     @asynccontextmanager
-    async def in_use(self) -> AsyncIterator["_Line"]:
-        """Keep the line open while somebody talks."""
+    async def in_use(self) -> AsyncIterator["_Session"]:
+        """Keep the session open while a request is under way."""
         self._users += 1
         try:
             yield self
@@ -143,7 +120,7 @@ class _Line:
         method: str,
         path: str,
         query: list[tuple[str, str]],
-        timeout: float | aiohttp.ClientTimeout,
+        timeout: aiohttp.ClientTimeout,
         *,
         body: Object | None = None,
         content_type: str = JSON,
@@ -151,15 +128,12 @@ class _Line:
         """One request, up to the head of its answer."""
         began, status = time.monotonic(), None
         try:
-            response: aiohttp.ClientResponse = await self._client.call_api(
-                path,
+            response: aiohttp.ClientResponse = await self._request(
                 method,
-                query_params=query,
-                header_params={"Accept": JSON, "Content-Type": content_type},
-                body=body,
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _request_timeout=timeout,
+                f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}",
+                headers={"Accept": JSON, "Content-Type": content_type},
+                data=None if body is None else encode(body),
+                timeout=timeout,
             )
             status = response.status
         finally:
@@ -182,7 +156,7 @@ class _Line:
 
 
 class ApiConnection:
-    """One way to the API server, with its own connections and its own deadline."""
+    """Requests to the API server on connections that nothing else uses, with a deadline."""
 
     def __init__(
         self,
@@ -194,6 +168,7 @@ class ApiConnection:
         metrics: RequestMetrics | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
+        self._timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
         # A heartbeat is tried five times in a row: all of them together must fit into a lease.
         self._patience_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
@@ -204,17 +179,17 @@ class ApiConnection:
         self._streams = 0
         self._credentials = credentials
         self.metrics = metrics or RequestMetrics()
-        self._line = _Line(credentials, self._user_agent, self.metrics)
+        self._current = _Session(credentials, self._user_agent, self.metrics)
 
     async def use(self, credentials: Credentials) -> None:
         """Speak with other credentials from now on; requests under way are not cut off, watches are."""
         self._credentials = credentials
-        old, self._line = self._line, _Line(credentials, self._user_agent, self.metrics)
+        old, self._current = self._current, _Session(credentials, self._user_agent, self.metrics)
         await old.retire(at_once=self._streams > 0)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._line.close()
+        await self._current.close()
 
     async def call(
         self,
@@ -235,9 +210,9 @@ class ApiConnection:
     async def _content(
         self, method: str, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
     ) -> Content:
-        async with self._line.in_use() as line:
+        async with self._current.in_use() as session:
             with self._translated(method, path):
-                response = await line.send(method, path, [*self._query, *query], self._timeout_seconds, **sent)
+                response = await session.send(method, path, [*self._query, *query], self._timeout, **sent)
                 async with response:
                     return await self._yes(response, most_bytes)
 
@@ -250,9 +225,9 @@ class ApiConnection:
         )
         self._streams += 1
         try:
-            async with self._line.in_use() as line:
+            async with self._current.in_use() as session:
                 with self._translated(_WATCH, path):
-                    async with await line.send("GET", path, query, timeout) as response:
+                    async with await session.send("GET", path, query, timeout) as response:
                         if response.status != 200:
                             await self._yes(response)
                         notice_silence(response)

@@ -4,8 +4,8 @@
 used. Here its packages are first put into `sys.modules` as empty shells whose names are looked up on first use; the
 modules behind them are the library's own. Where its layout is not as expected, the plain import takes over.
 
-aiohttp, which it brings, loads the system's CAs at import, 1.5 MiB for a default that we never use: not here. Three
-modules that its client names at the top and uses where we never come, another 4 MiB, are imported only if we do.
+aiohttp, which it brings, loads the system's CAs at import, 1.5 MiB for a default that we never use: not here. Its client,
+and urllib3, which its configuration names, are imported only where they are used: that is another 4 MiB.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from typing import Any
 
 _ROOT = "kubernetes_asyncio"
 _SHELLS = (_ROOT, f"{_ROOT}.client", f"{_ROOT}.client.models", f"{_ROOT}.client.api")
-_SELDOM_USED = ("urllib3", "dateutil.parser", "multiprocessing.pool")
+_SELDOM_USED = ("urllib3", f"{_ROOT}.client.api_client")
 _EXPORT = re.compile(rf"^from ({_ROOT}\.[\w.]+) import (\w+)", re.MULTILINE)
 
 
@@ -125,15 +125,11 @@ with _no_system_cas():
 _install()
 try:
     with _placeholders():
-        from kubernetes_asyncio.client.api_client import ApiClient
-    from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.client.rest import RESTClientObject
-    from kubernetes_asyncio.config import ConfigException, kube_config, load_incluster_config
+        from kubernetes_asyncio.client.configuration import Configuration
+        from kubernetes_asyncio.config import ConfigException, kube_config, load_incluster_config
 except (ImportError, AttributeError, OSError):  # another layout than the one above was made for
     _uninstall()
-    from kubernetes_asyncio.client.api_client import ApiClient
     from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.client.rest import RESTClientObject
     from kubernetes_asyncio.config import ConfigException, kube_config, load_incluster_config
 
-__all__ = ["ApiClient", "ConfigException", "Configuration", "RESTClientObject", "kube_config", "load_incluster_config"]
+__all__ = ["ConfigException", "Configuration", "kube_config", "load_incluster_config"]
