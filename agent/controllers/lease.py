@@ -8,7 +8,7 @@ from agent.core.csinode import is_owned_by
 from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
-from agent.core.schedule import jittered
+from agent.core.schedule import coalesced, jittered
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
@@ -186,7 +186,8 @@ class LeaseController:
         return uid
 
     def _period(self) -> float:
-        return jittered(self._period_seconds, _JITTER, self._rand())
+        delay_seconds = jittered(self._period_seconds, _JITTER, self._rand())
+        return coalesced(self._clock.monotonic(), self._period_seconds, delay_seconds)
 
     def _renewed(self, lease: Object) -> float:
         self._latest = lease

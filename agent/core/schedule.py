@@ -1,11 +1,23 @@
 """When the next thing is due, given a time and a random number."""
 
 from dataclasses import dataclass, replace
+from math import floor
+
+_GRID_SECONDS = 0.2
 
 
 def jittered(seconds: float, factor: float, rand: float) -> float:
     """A period stretched by up to `factor`, so that nodes do not march in step; `rand` is in [0, 1)."""
     return seconds * (1 + factor * rand)
+
+
+def coalesced(now_seconds: float, earliest: float, latest: float) -> float:
+    """Return a delay between these two after which many fall due at once: each wake-up of the process costs.
+
+    A period is random within its jitter; within it, the moment is rounded down to a fifth of a second.
+    """
+    rounded = floor((now_seconds + latest) / _GRID_SECONDS) * _GRID_SECONDS - now_seconds
+    return rounded if rounded > earliest else latest
 
 
 class TokenBucket:

@@ -1,11 +1,27 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent.core.schedule import ReportSchedule, TokenBucket, jittered
+from agent.core.schedule import ReportSchedule, TokenBucket, coalesced, jittered
 
 
 @pytest.mark.parametrize(("rand", "seconds"), [(0.0, 10.0), (0.5, 10.2), (1.0, 10.4)])
 def test_a_period_is_stretched_by_at_most_its_jitter(rand, seconds):
     assert jittered(10, 0.04, rand) == pytest.approx(seconds)
+
+
+@given(now=st.floats(0, 1e6), rand=st.floats(0, 1, exclude_max=True))
+def test_periods_end_together_and_stay_within_their_jitter(now, rand):
+    latest = jittered(10, 0.04, rand)
+    delay = coalesced(now, 10, latest)
+    assert 10 <= delay <= latest
+    moment = (now + delay) / 0.2
+    assert delay == latest or moment == pytest.approx(round(moment), abs=1e-6)
+
+
+def test_of_a_thousand_periods_most_end_at_one_of_two_moments():
+    moments = {round(5 + coalesced(5, 10, jittered(10, 0.04, number / 1000)), 6) for number in range(500, 1000)}
+    assert len(moments) <= 2
 
 
 def test_the_first_report_is_always_due():
