@@ -107,7 +107,7 @@ MUTANTS = (
         "(len(parts) > len(wanted) + 1 and not takes_rest)",
     ),
     # view.py, container_log.py
-    Mutant("NetworkUnavailable is good when it is True", "view.py", ' or kind == "NetworkUnavailable"', ""),
+    Mutant("NetworkUnavailable is good when it is True", "node_view.py", ' or kind == "NetworkUnavailable"', ""),
     Mutant(
         "the tail of a log is its head",
         "container_log.py",
