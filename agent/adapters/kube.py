@@ -139,13 +139,13 @@ class KubeSelection:
         connection: ApiConnection,
         path: str,
         *,
-        field_selector: str,
+        field_selector: str = "",
         shape: type[Stored] = Stored,
         page: int | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
-        self._query = [("fieldSelector", field_selector)]
+        self._query = [("fieldSelector", field_selector)] if field_selector else []
         self._name = field_selector.partition("metadata.name=")[2]  # of the only one, where it is one
         self._shape = shape
         self._page = page

@@ -49,10 +49,9 @@ class KubePods:
 class PodSelection(KubeSelection):
     """Lists and watches pods; a pod that does not have the shape of one is logged once and skipped."""
 
-    def __init__(self, connection: ApiConnection, node_name: str) -> None:
-        super().__init__(
-            connection, "/api/v1/pods", field_selector=f"spec.nodeName={node_name}", shape=PodShape, page=_PAGE
-        )
+    def __init__(self, connection: ApiConnection, node_name: str = "") -> None:
+        selector = f"spec.nodeName={node_name}" if node_name else ""
+        super().__init__(connection, "/api/v1/pods", field_selector=selector, shape=PodShape, page=_PAGE)
         self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
         self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
         self._weight = 0  # of all of them

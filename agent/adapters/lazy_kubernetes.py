@@ -4,8 +4,8 @@
 used. Here its packages are first put into `sys.modules` as empty shells whose names are looked up on first use; the
 modules behind them are the library's own. Where its layout is not as expected, the plain import takes over.
 
-aiohttp, which it brings, loads the system's CAs at import, 1.5 MiB for a default that we never use: not here. Its client,
-and urllib3, which its configuration names, are imported only where they are used: that is another 4 MiB.
+aiohttp, which it brings, loads the system's CAs at import, 1.5 MiB for a default that we never use: not here. Its
+client, and urllib3, which its configuration names, are imported only where they are used: that is another 4 MiB.
 """
 
 import importlib

@@ -60,6 +60,7 @@ UNLIMITED_PULLS = {"registryPullQPS": 0}
 # Pods that come together are admitted in any order: one that is judged by the others comes after them (`is_late`).
 
 # Its events have a queue of their own. They leave it in order: the one about a cordon, which is told at the next round
-# of the status, comes after all that was told before. The rounds are short for this, reports as rare as by default.
+# of the status, comes after all that was told before. The rounds are short for this, reports as rare as by default. A
+# round is also how long a request may take: of one that was given up, but got through, no event is told.
 LAST_EVENT = "NodeNotSchedulable"
-SHORT_ROUNDS = {"nodeStatusUpdateFrequency": "1s", "nodeStatusReportFrequency": "5m"}
+SHORT_ROUNDS = {"nodeStatusUpdateFrequency": "4s", "nodeStatusReportFrequency": "5m"}
