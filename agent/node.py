@@ -13,7 +13,7 @@ from agent.controllers.pods import PodController, PodQueue
 from agent.controllers.registration import Registration, deregister
 from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
 from agent.controllers.startup import StartupLatency
-from agent.controllers.state import NodeState
+from agent.controllers.state import NodeDecoder, NodeState
 from agent.controllers.static_pods import StaticPodController
 from agent.controllers.status import StatusController
 from agent.core.config import Config
@@ -67,6 +67,7 @@ class Engine:
     health: HealthRegistry
     monitor: HostMonitor
     startup: StartupLatency
+    node_decoder: NodeDecoder
     lease_queue: WorkQueue[Controller]  # nothing else can delay a renewal
     queue: WorkQueue[Controller]
     event_queue: WorkQueue[Controller]
@@ -94,7 +95,7 @@ class Node:
         )
         csinode_health = engine.health.loop("csinode", deadline_seconds=reconnect_seconds, node_name=name)
         self._pods_health = engine.health.loop("pods", deadline_seconds=reconnect_seconds, node_name=name)
-        self.state = NodeState(config, engine.monitor, engine.startup, dependencies.clock)
+        self.state = NodeState(config, engine.monitor, engine.startup, engine.node_decoder, dependencies.clock)
         self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
         self.events = self._recorder(clients.events)
         registration = Registration(
@@ -149,7 +150,7 @@ class Node:
 
     def addresses(self) -> Sequence[Object]:
         """The addresses that the Node reports, as far as they are known."""
-        addresses: Sequence[Object] = (self.state.node or {}).get("status", {}).get("addresses") or ()
+        addresses: Sequence[Object] = (self.state.node() or {}).get("status", {}).get("addresses") or ()
         return addresses
 
     def pods(self) -> Iterator[bytes]:
@@ -172,19 +173,19 @@ class Node:
     def vitals(self) -> NodeHealth:
         """How the node is doing, for the service manager."""
         return NodeHealth(
-            node=self.state.node,
+            node=self.state.node(),
             lease_age_seconds=self.lease_health.renewal_age_seconds,
             stalls=self._engine.health.stalls(),
         )
 
     def view(self) -> NodeView:
         """The node for people to look at."""
-        config, status, lease = self._config, (self.state.node or {}).get("status", {}), self.lease_health
+        config, status, lease = self._config, (self.state.node() or {}).get("status", {}), self.lease_health
         failure, now = self._engine.health.last_failure(), self._engine.dependencies.clock.monotonic()
         return NodeView(
             node_name=config.node_name,
             version=config.kubelet_version,
-            node=self.state.node,
+            node=self.state.node(),
             conditions=conditions(config, status, self.state.pressure.signals),
             shares=shares(status),
             renewals=lease.history(),

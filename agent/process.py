@@ -3,6 +3,9 @@
 import random
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
+
+import msgspec
 
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.pods import PodWorkers
@@ -32,6 +35,7 @@ _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_WORKERS = 16
+_DECODED_NODES = 16  # those whose controllers were called last
 
 
 class Process:
@@ -72,6 +76,7 @@ class Process:
                 health=self._host_health,
             ),
             startup=StartupLatency(clock, self.metrics, booted_at=booted_at),
+            node_decoder=lru_cache(maxsize=_DECODED_NODES)(msgspec.json.decode),
             lease_queue=WorkQueue(clock),
             queue=WorkQueue(clock),
             event_queue=WorkQueue(clock),

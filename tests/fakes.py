@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
+from agent.controllers.state import NodeState
 from agent.core.facts import Facts
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network, Object
 from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unavailable
+from agent.process import Process
 from tests.settings import Config
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -259,6 +261,12 @@ class FakeHost:
 
     async def glance(self) -> HostSnapshot:
         return self.current
+
+
+def new_state(process: Process, config: Config) -> NodeState:
+    """The state of a node that a process would host."""
+    engine = process.engine
+    return NodeState(config, engine.monitor, engine.startup, engine.node_decoder, engine.dependencies.clock)
 
 
 class Recorded:

@@ -160,7 +160,7 @@ class PodController:
         """Send one status after the other until the API has the latest, then delete a pod that has terminated."""
         sent = None
         while True:
-            node, pod = self._state.node, cached.decode()
+            node, pod = self._state.node(), cached.decode()
             if node is None:
                 self._add_after(uid, _NO_NODE_SECONDS)
                 return
@@ -228,7 +228,7 @@ class PodController:
             self._state.put(await self._nodes.get(self._state.name))
         except ApiError as error:
             log.error("Failed to synchronously fetch node info", {"err": error})
-        return self._state.node or node
+        return self._state.node() or node
 
     def _next_status(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus:
         """Return the next status, and allocate the pod's addresses on the way."""

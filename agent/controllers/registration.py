@@ -63,8 +63,7 @@ class Registration:
 
         Whoever deleted it may be about to make it again, and what belonged to it is being collected.
         """
-        shown = self._state.node
-        if not self._state.is_deleted or (shown and self._state.is_successor(shown["metadata"]["uid"])):
+        if not self._state.is_deleted or self._is_replaced:
             return 0.0
         now = self._clock.monotonic()
         if self._return_at is None:
@@ -81,6 +80,11 @@ class Registration:
             self._return_at = now + jittered(delay_seconds, _RETURN_JITTER, self._rand())
         return max(0.0, self._return_at - now)
 
+    @property
+    def _is_replaced(self) -> bool:
+        """Whether others have created the Node again that was deleted."""
+        return self._state.shown_uid is not None and self._state.is_successor(self._state.shown_uid)
+
     async def _create_or_reconcile(self) -> Object:
         facts = await self._state.facts({})
         node, desired = new_node(facts)
@@ -90,8 +94,7 @@ class Registration:
             log.error(
                 "Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._state.name}
             )
-        shown = self._state.node
-        if shown and self._state.is_successor(shown["metadata"]["uid"]):
+        if self._is_replaced and (shown := self._state.node()):
             return await self._reconcile(shown, node)
         try:
             registered = await self._nodes.create(node)

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.startup import StartupLatency
 from agent.core.conditions import find_condition
@@ -15,22 +17,32 @@ from agent.ports import Clock, NodeDeleted
 log = logging.getLogger(__name__)
 
 
+NodeDecoder = Callable[[bytes], Object]
+"""Decodes a cached Node; those that were asked for last may be kept decoded."""
+
+
 class NodeState:
     """The Node as the API server shows it, whether it is ours, and what keeps it from being ready.
 
     It is the store of a reflector, and costs no request: what a kubelet has in its informer.
     """
 
-    def __init__(self, config: Config, monitor: HostMonitor, startup: StartupLatency, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, monitor: HostMonitor, startup: StartupLatency, decoder: NodeDecoder, clock: Clock
+    ) -> None:
         self.config = config
         self.name = config.node_name
         self.pressure = monitor.pressure(config.eviction)
         self.startup = startup
-        self.node: Object | None = None
+        self.shown_uid: str | None = None
+        """The UID of the cached Node, ours or not."""
         self.is_synced = False
         """Whether the API server has listed the Node, or that there is none: before, no Node means nothing."""
         self.uid: str | None = None
         """The UID of our living Node, as far as we know."""
+        self._packed = b""  # the Node as JSON: a third of the memory that the decoded object takes
+        self._version = ""
+        self._decoder = decoder
         self._monitor = monitor
         self._clock = clock
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
@@ -80,35 +92,39 @@ class NodeState:
 
     # --- the Node at the API server, as a reflector or an answer shows it
 
+    def node(self) -> Object | None:
+        """Return the Node as the API server last showed it; None while there is none of this name."""
+        return self._decoder(self._packed) if self._packed else None
+
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """Take in a list of all Nodes of this name at a version."""
         self.is_synced = True
         if objects:
-            self.node = None  # a list is the truth, whatever versions were shown before
+            self._drop()  # a list is the truth, whatever versions were shown before
             self.put(objects[0])
-        elif self.node is None or not is_newer(_version(self.node), version):
+        elif not self._packed or not is_newer(self._version, version):
             self.forget()
 
     def put(self, node: Object) -> None:
         """Take in the Node; an older state than the cached one is ignored."""
-        before = self.node
-        if before and _uid(before) == _uid(node) and is_newer(_version(before), _version(node)):
+        uid, version, before = node["metadata"]["uid"], node["metadata"]["resourceVersion"], self._version
+        if self.shown_uid == uid and is_newer(before, version):
             return
-        self.node = node
+        self.shown_uid, self._version, self._packed = uid, version, msgspec.json.encode(node)
         if self._updated:
             self._updated.set()
-        self.on_uid_shown(_uid(node))
-        if _is_unknown(node) and not (before and _version(before) == _version(node)):
+        self.on_uid_shown(uid)
+        if _is_unknown(node) and before != version:
             self._notify(self._on_changed)  # the cluster gave the node up: better than kubelet, we report at once
 
     def remove(self, node: Object) -> None:
         """Take in that this Node was deleted."""
-        if self.node is None or _uid(self.node) == _uid(node):
+        if self.shown_uid in {None, node["metadata"]["uid"]}:
             self.forget()
 
     def forget(self) -> None:
         """Take in that there is no Node of this name."""
-        self.node = None
+        self._drop()
         if self.uid is not None:
             self._lose(self.uid)
 
@@ -155,6 +171,9 @@ class NodeState:
         if self.is_deleted and self.config.registration.on_node_deleted == "exit":
             raise NodeDeleted(f"node {self.name} was deleted")
 
+    def _drop(self) -> None:
+        self.shown_uid, self._version, self._packed = None, "", b""
+
     def _lose(self, uid: str) -> None:
         on_deleted = self.config.registration.on_node_deleted
         log.info("Node was deleted", {"node": self.name, "uid": uid, "onNodeDeleted": on_deleted})
@@ -173,13 +192,3 @@ class NodeState:
 def _is_unknown(node: Object) -> bool:
     ready = find_condition(node.get("status", {}), "Ready")
     return bool(ready and ready["status"] == "Unknown")
-
-
-def _uid(node: Object) -> str:
-    uid: str = node["metadata"]["uid"]
-    return uid
-
-
-def _version(node: Object) -> str:
-    version: str = node["metadata"]["resourceVersion"]
-    return version

@@ -56,7 +56,7 @@ class StaticPodController:
 
     async def sync(self) -> float:
         """Read the manifests and create what is missing. Returns the seconds until the next call."""
-        node = self._state.node
+        node = self._state.node()
         if node is None:
             return _NO_NODE_SECONDS
         isolation = self._manifests_isolation

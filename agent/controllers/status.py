@@ -125,8 +125,8 @@ class StatusController:
 
     async def _current(self, *, first: bool) -> Object:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
-        if first and self._state.node:
-            return self._state.node
+        if first and (cached := self._state.node()):
+            return cached
         if first and self._state.is_synced:
             raise NotFound(f'node "{self._state.name}" not found')
         node = await self._nodes.get(self._state.name)

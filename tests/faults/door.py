@@ -13,7 +13,6 @@ from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.controllers.pod_store import PodStore
-from agent.controllers.state import NodeState
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
@@ -45,7 +44,7 @@ from agent.core.status import desired_status
 from agent.core.times import parse_time
 from agent.ports import ApiError
 from agent.process import Process
-from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot
+from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot, new_state
 from tests.faults import objects
 from tests.settings import Config
 
@@ -192,8 +191,7 @@ class Door:
             str(refusal(code, answer, str(answer.get("message"))))
 
     def _use_node(self, node: Object) -> None:
-        engine = Process(FakeHost(), FakeClock(), sensor_seconds=1.0).engine
-        state = NodeState(self._config, engine.monitor, engine.startup, engine.dependencies.clock)
+        state = new_state(Process(FakeHost(), FakeClock(), sensor_seconds=1.0), self._config)
         for version in ("7", "9" * 5000):
             state.put({**node, "metadata": {**node["metadata"], "resourceVersion": version}})
             state.put(node)

@@ -3,12 +3,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.controllers.state import NodeState
 from agent.machinery.runner import Runnable
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node, NodeClients
 from agent.process import Process
-from tests.fakes import FakeClock, FakeHost, FakeObjects
+from tests.fakes import FakeClock, FakeHost, FakeObjects, new_state
 from tests.settings import Config
 
 
@@ -65,8 +64,8 @@ def config():
 
 
 @pytest.fixture
-def state(process, config, clock):
-    return NodeState(config, process.engine.monitor, process.engine.startup, clock)
+def state(process, config):
+    return new_state(process, config)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from agent.controllers.eviction import EvictionController
 from agent.controllers.pods import PodController, PodWorkers
 from agent.controllers.shutdown import kill_pods_by_priority
-from agent.controllers.state import NodeState
 from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
 from agent.core.schedule import TokenBucket
@@ -18,7 +17,7 @@ from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Conflict, NotFound, Unavailable
 from agent.process import Process
-from tests.fakes import FakeHost, Recorded, merged, running, settle
+from tests.fakes import FakeHost, Recorded, merged, new_state, running, settle
 from tests.settings import Config, Eviction, Pods
 
 pytestmark = pytest.mark.anyio
@@ -136,7 +135,7 @@ def make_controller(pods, nodes, state, process, loop_health):
     """A controller that records its events somewhere."""
 
     def make(events):
-        state.node = copy.deepcopy(NODE)
+        state.put(NODE)
         pods.watcher = PodController(
             state,
             pods,
@@ -248,7 +247,7 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(co
 
 
 async def test_an_address_is_free_again_when_its_pod_has_ended(controller, workers, pods, state):
-    state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]  # room for one
+    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})  # room for one
     async with running(workers):
         pods.add("a")
         await settle()
@@ -260,7 +259,7 @@ async def test_an_address_is_free_again_when_its_pod_has_ended(controller, worke
 
 
 async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, pods, state, told, clock):
-    state.node["spec"]["podCIDRs"] = ["10.0.0.0/30"]
+    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})
     async with running(workers):
         pods.add("a")
         await settle()
@@ -275,7 +274,7 @@ async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, p
 async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(
     controller, workers, pods, state, clock
 ):
-    state.node["spec"] = {}
+    state.put(NODE | {"spec": {}})
     async with running(workers):
         pods.add("a")
         await clock.advance(9)
@@ -286,12 +285,12 @@ async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_
 
 
 async def test_pods_wait_for_their_node(controller, workers, pods, state, clock):
-    state.node = None
+    state.forget()
     async with running(workers):
         pods.add("a")
         await clock.advance(5)
         assert pods.patches == []
-        state.node = NODE
+        state.put(NODE)
         await clock.advance(1)
     assert pods.phase("a") == "Running"
 
@@ -471,8 +470,8 @@ async def test_pods_go_one_by_one_while_the_host_is_short(
 ):
     low = FakeHost(clock, memory_available_bytes=1)
     config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
-    engine = Process(low, clock, sensor_seconds=1.0).engine
-    state, node_voice = NodeState(config, engine.monitor, engine.startup, clock), Recorded()
+    process, node_voice = Process(low, clock, sensor_seconds=1.0), Recorded()
+    state = new_state(process, config)
     EvictionController(
         state, controller, events=node_voice, queue=queue, dependencies=dependencies, health=loop_health
     ).start()
@@ -481,7 +480,7 @@ async def test_pods_go_one_by_one_while_the_host_is_short(
     async with running(workers, Runner("node", queue)):
         await clock.advance(10)
         assert node_voice.reasons == []
-        await engine.monitor.sync()
+        await process.engine.monitor.sync()
         await clock.advance(10)
         assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
         await clock.advance(10)

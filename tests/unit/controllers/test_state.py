@@ -6,7 +6,7 @@ pytestmark = pytest.mark.anyio
 async def test_an_older_state_does_not_replace_a_newer_one(state):
     state.put({"metadata": {"uid": "u", "resourceVersion": "10"}, "spec": {"new": True}})
     state.put({"metadata": {"uid": "u", "resourceVersion": "9"}})
-    assert state.node["spec"] == {"new": True}
+    assert state.node()["spec"] == {"new": True}
 
 
 async def test_a_list_from_before_the_node_was_created_does_not_delete_it(state):

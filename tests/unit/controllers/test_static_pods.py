@@ -55,7 +55,7 @@ def cluster(store):
 
 @pytest.fixture
 def controller(files, cluster, store, state, queue, dependencies, loop_health):
-    state.node = copy.deepcopy(NODE)
+    state.put(NODE)
     controller = StaticPodController(
         state, cluster, files, store, queue=queue, dependencies=dependencies, health=loop_health
     )
@@ -121,10 +121,10 @@ async def test_what_could_not_be_created_is_tried_again(loop, cluster, clock, fa
 
 
 async def test_mirrors_wait_for_their_node(loop, cluster, state, clock):
-    state.node = None
+    state.forget()
     async with running(loop):
         await clock.advance(5)
         assert cluster.created == []
-        state.node = NODE
+        state.put(NODE)
         await clock.advance(1)
     assert len(cluster.created) == 1

@@ -3,7 +3,6 @@ from dataclasses import replace
 import pytest
 
 from agent.controllers.registration import Registration as Registering
-from agent.controllers.state import NodeState
 from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
 from agent.core.eviction import parse_thresholds
@@ -11,7 +10,7 @@ from agent.machinery.reflector import Reflector
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
-from tests.fakes import Recorded, host_snapshot, running
+from tests.fakes import Recorded, host_snapshot, new_state, running
 from tests.settings import Config, Eviction, Registration
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +28,7 @@ def make(nodes, clock, events, process, loop_health):
     def build(rand=lambda: 0.0, **settings):
         dependencies, queue = replace(process.dependencies, rand=rand), WorkQueue(clock)
         config = Config(node_name="n1", **settings)
-        build.state = state = NodeState(config, process.engine.monitor, process.engine.startup, clock)
+        build.state = state = new_state(process, config)
         registration = Registering(state, nodes, events, dependencies=dependencies, health=loop_health)
         StatusController(
             state,

@@ -51,13 +51,13 @@ class Scripted:
 async def test_what_happens_to_the_node_shows_in_the_copy_without_a_request(loop, nodes, state, clock):
     await nodes.create(NODE)
     async with running(loop):
-        assert state.node["metadata"]["name"] == "n1"
+        assert state.node()["metadata"]["name"] == "n1"
         await nodes.patch("n1", {"spec": {"unschedulable": True}})
         await clock.advance(0)
-        assert state.node["spec"] == {"unschedulable": True}
+        assert state.node()["spec"] == {"unschedulable": True}
         await nodes.delete("n1")
         await clock.advance(0)
-        assert state.node is None
+        assert state.node() is None
     assert [verb for _, verb in nodes.calls if verb in {"list", "watch", "get"}] == ["list", "watch"]
 
 
