@@ -11,6 +11,18 @@ _ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of se
 class Backoff:
     """Doubles the delay from the first to the longest one, and never undercuts what the API server asks for."""
 
+    __slots__ = (
+        "_clock",
+        "_failures",
+        "_first_seconds",
+        "_jitter",
+        "_most_seconds",
+        "_rand",
+        "_until_seconds",
+        "interval_seconds",
+        "is_asked_for",
+    )
+
     def __init__(
         self,
         clock: Clock,

@@ -1,6 +1,5 @@
 """How the loops of a process are doing: when each last got through, and what went wrong since."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,6 +28,20 @@ class Failure(NamedTuple):
 
 class LoopHealth:
     """Remembers what a loop reports about its rounds, and knows when it is overdue."""
+
+    __slots__ = (
+        "_clock",
+        "_durations",
+        "_has_begun",
+        "_heard_at",
+        "_well_at",
+        "deadline_seconds",
+        "failure",
+        "failures",
+        "is_settled",
+        "loop",
+        "node_name",
+    )
 
     def __init__(
         self, loop: str, clock: Clock, *, deadline_seconds: float, durations: Histogram, node_name: str = ""
@@ -97,6 +110,8 @@ class LoopHealth:
 class FailureHealth(LoopHealth):
     """The health of a loop that reports nothing but failures: it is well again after a while without one."""
 
+    __slots__ = ()
+
     def failed(self, reason: object) -> None:
         """A try failed; the first one after a quiet while has one deadline from now to recover."""
         self.is_settled = self.is_settled or self._is_quiet
@@ -115,6 +130,8 @@ class FailureHealth(LoopHealth):
 class LeaseHealth(LoopHealth):
     """The heartbeat that the cluster sees, with its last ten minutes and the renewals that were missed."""
 
+    __slots__ = ("_history", "_missed_before", "_renewed_at", "period_seconds")
+
     def __init__(
         self, clock: Clock, *, deadline_seconds: float, period_seconds: float, durations: Histogram, node_name: str = ""
     ) -> None:
@@ -122,7 +139,7 @@ class LeaseHealth(LoopHealth):
         self.period_seconds = period_seconds
         self._renewed_at: float | None = None
         self._missed_before = 0
-        self._history: deque[tuple[float, str]] = deque(maxlen=_HISTORY_SECONDS)
+        self._history: list[tuple[float, str]] = []
 
     @property
     def renewal_age_seconds(self) -> float | None:
@@ -165,9 +182,9 @@ class LeaseHealth(LoopHealth):
         now = self._clock.monotonic()
         if self._history and int(self._history[-1][0]) == int(now):
             self._history.pop()
-        while self._history and now - self._history[0][0] > _HISTORY_SECONDS:
-            self._history.popleft()
         self._history.append((now, verdict))
+        if len(self._history) > _HISTORY_SECONDS or now - self._history[0][0] > _HISTORY_SECONDS:
+            del self._history[0]
 
 
 class HealthRegistry:

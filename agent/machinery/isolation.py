@@ -123,6 +123,8 @@ class UnexpectedErrors:
 class Isolation:
     """Lets each of the things that a loop works on fail for itself, with a backoff of its own."""
 
+    __slots__ = ("_clock", "_errors", "_failing", "_health", "_loop", "_pauses", "_size")
+
     def __init__(
         self,
         loop: str,

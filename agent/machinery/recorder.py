@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
@@ -55,16 +54,16 @@ class EventRecorder:
         self._outcomes = dependencies.metrics.register(
             Counter("fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",))
         )
-        self._waiting: deque[Object] = deque()
+        self._waiting: list[Object] = []  # a deque would take half a KiB while it is empty
         self._is_full = False
         self._correlator = Correlator()
         self._recorded = 0
         self._taken = 0
-        self._forgotten: deque[tuple[int, str]] = deque()  # UIDs, and how many events had been queued before
+        self._forgotten: list[tuple[int, str]] = []  # UIDs, and how many events had been queued before
         self._sending: Correlated | None = None
         self._tries = 0
         self._send_at = 0.0
-        self._drained = asyncio.Event()
+        self._drained: asyncio.Event | None = None  # while somebody waits for it
 
     def record(self, event: EventLike, about: Object | None = None) -> None:
         """Queue an event about an object, or about the Node where none is given; never waits."""
@@ -91,13 +90,13 @@ class EventRecorder:
     async def drained(self) -> None:
         """Return when everything recorded so far is sent or dropped."""
         while self._waiting or self._sending:
-            self._drained.clear()
+            self._drained = asyncio.Event()
             await self._drained.wait()
 
     async def sync(self) -> float:
         """Send the next event once. Returns the seconds until the next call."""
         if self._sending is None and self._waiting:
-            event = self._waiting.popleft()
+            event = self._waiting.pop(0)
             self._taken += 1
             with self._dropping(event):
                 self._sending = self._correlator.correlate(event, self._clock.monotonic())
@@ -112,7 +111,8 @@ class EventRecorder:
             return max(0.0, self._send_at - self._clock.monotonic())
         if self._waiting:
             return 0.0
-        self._drained.set()
+        if self._drained:
+            self._drained.set()
         return inf
 
     @contextmanager
@@ -165,4 +165,4 @@ class EventRecorder:
 
     def _forget_taken(self) -> None:
         while self._forgotten and self._forgotten[0][0] <= self._taken:
-            self._correlator.forget(self._forgotten.popleft()[1])
+            self._correlator.forget(self._forgotten.pop(0)[1])
