@@ -78,6 +78,7 @@ class Door:
         try:
             while True:
                 await response.write(bytes(64 * 1024))
+                await asyncio.sleep(0)  # or who is gone at this very moment would be written to for ever
         finally:
             self.ended += 1
 
