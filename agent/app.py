@@ -37,7 +37,7 @@ from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
 from agent.serving import KubeletServerBuilder, KubeletServers
-from agent.supervisor import LAST_WORDS_SECONDS, reload_on_signal, stop_on_signals, supervise
+from agent.supervisor import DRAIN_SECONDS, reload_on_signal, stop_on_signals, supervise
 
 log = logging.getLogger(__name__)
 
@@ -165,10 +165,10 @@ class _Daemon:
                 *(loop for name, loops in beside.items() for loop in self._isolated(name, loops)),
             ],
             stop,
-            parting=partial(self._part, shutdown),
-            parting_seconds=LAST_WORDS_SECONDS + self.grace_seconds,
+            on_stop=partial(self._on_stop, shutdown),
+            on_stop_seconds=DRAIN_SECONDS + self.grace_seconds,
             lasting=process.lasting_tasks,
-            last_words=process.drain,
+            drain=process.drain,
         )
 
     def _isolated(self, name: str, loops: Sequence[Runnable]) -> Sequence[Runnable]:
@@ -225,8 +225,8 @@ class _Daemon:
             ShutdownManager(periods=settings.grace_periods, logind=Logind(), shutdown=node.shutdown, clock=self._clock),
         )
 
-    async def _part(self, shutdown: Sequence[ShutdownManager]) -> None:
-        """What is to be said while everything still runs."""
+    async def _on_stop(self, shutdown: Sequence[ShutdownManager]) -> None:
+        """Report the end while everything still runs."""
         with self._isolation("shutdown").attempt():
             self.notifier.stopping()
             for loop in shutdown:

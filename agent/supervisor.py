@@ -13,60 +13,60 @@ from agent.ports import StartError
 
 log = logging.getLogger(__name__)
 
-LAST_WORDS_SECONDS = 3.0
+DRAIN_SECONDS = 3.0
 
 
 async def supervise(
-    loops: Sequence[Runnable],
+    tasks: Sequence[Runnable],
     stop: asyncio.Event,
     *,
-    parting: Callable[[], Awaitable[None]] | None = None,
-    parting_seconds: float = LAST_WORDS_SECONDS,
+    on_stop: Callable[[], Awaitable[None]] | None = None,
+    on_stop_seconds: float = DRAIN_SECONDS,
     lasting: Sequence[Runnable] = (),
-    last_words: Callable[[], Awaitable[None]] | None = None,
+    drain: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Run all loops until `stop` and what is done at parting, lasting ones until the last words.
+    """Run `tasks` until `stop` is set and `on_stop` has returned, and the lasting ones until `drain` has returned, too.
 
-    If one fails, all stop and the error surfaces: machinery/isolation.py keeps what nobody expected from coming so far.
+    If one fails, all are cancelled and its error is raised; machinery/isolation.py keeps unexpected errors from that.
     """
-    with _told_plainly():
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(loop.run(), name=_name(loop)) for loop in lasting]
-            async with asyncio.TaskGroup() as passing:
-                mortal = [passing.create_task(loop.run(), name=_name(loop)) for loop in loops if loop not in lasting]
+    with _unwrapped_start_error():
+        async with asyncio.TaskGroup() as outer:
+            until_drained = [outer.create_task(task.run(), name=_name(task)) for task in lasting]
+            async with asyncio.TaskGroup() as inner:
+                until_stopped = [inner.create_task(task.run(), name=_name(task)) for task in tasks]
                 await stop.wait()
-                if parting:
-                    await _in_time(parting, parting_seconds)
-                for task in mortal:
-                    task.cancel()
-            if last_words:
-                await _in_time(last_words, LAST_WORDS_SECONDS)
-            for task in tasks:
-                task.cancel()
+                if on_stop:
+                    await _within(on_stop, on_stop_seconds)
+                for running in until_stopped:
+                    running.cancel()
+            if drain:
+                await _within(drain, DRAIN_SECONDS)
+            for running in until_drained:
+                running.cancel()
 
 
-def _name(loop: Runnable) -> str:
-    return str(getattr(loop, "name", type(loop).__name__))
+def _name(task: Runnable) -> str:
+    return str(getattr(task, "name", type(task).__name__))
 
 
 @contextmanager
-def _told_plainly() -> Iterator[None]:
-    """A StartError of a task surfaces as itself: it is one line for a person, not a tree of groups."""
+def _unwrapped_start_error() -> Iterator[None]:
+    """Raise the StartError of a task without its groups: it is one line for a person."""
     try:
         yield
     except BaseExceptionGroup as group:
-        found: BaseException | None = group.subgroup(StartError)
-        while isinstance(found, BaseExceptionGroup):
-            found = found.exceptions[0]
-        if found is not None:
-            raise found from None
+        error: BaseException | None = group.subgroup(StartError)
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if error is not None:
+            raise error from None
         raise
 
 
-async def _in_time(last_words: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def _within(work: Callable[[], Awaitable[None]], seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await last_words()
+            await work()
     except TimeoutError:
         log.error("Last words were not heard in time", {"seconds": seconds})
 

@@ -76,13 +76,13 @@ async def test_a_loop_that_is_isolated_takes_nobody_with_it():
     await supervisor
 
 
-async def test_last_words_are_said_after_the_loops_and_before_the_lasting_ones_end():
+async def test_draining_comes_after_the_tasks_and_before_the_lasting_ones_end():
     stop, forever, lasting, said = asyncio.Event(), Forever(), Forever(), []
 
-    async def last_words():
+    async def drain():
         said.append((forever.ended, lasting.ended))
 
-    supervisor = asyncio.create_task(supervise([forever], stop, lasting=[lasting], last_words=last_words))
+    supervisor = asyncio.create_task(supervise([forever], stop, lasting=[lasting], drain=drain))
     await settle()
     stop.set()
     await supervisor
@@ -96,7 +96,7 @@ async def test_a_node_that_goes_down_says_so_while_everything_runs_and_its_lease
     async def note():
         order.append((status.ended, lease.ended))
 
-    work = supervise([lease, status], stop, parting=note, lasting=[lease], last_words=note)
+    work = supervise([status], stop, on_stop=note, lasting=[lease], drain=note)
     supervisor = asyncio.create_task(work)
     await settle()
     stop.set()
@@ -105,12 +105,12 @@ async def test_a_node_that_goes_down_says_so_while_everything_runs_and_its_lease
     assert lease.ended
 
 
-async def test_last_words_that_nobody_hears_do_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr("agent.supervisor.LAST_WORDS_SECONDS", 0.01)
+async def test_draining_that_hangs_does_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr("agent.supervisor.DRAIN_SECONDS", 0.01)
     stop = asyncio.Event()
     stop.set()
     async with asyncio.timeout(60):
-        await supervise([Forever()], stop, last_words=asyncio.Event().wait)
+        await supervise([Forever()], stop, drain=asyncio.Event().wait)
 
 
 async def test_sighup_has_credentials_and_log_settings_read_again(caplog):
