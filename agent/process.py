@@ -141,7 +141,7 @@ class Process:
         return min(per_node * len(self._nodes), _MOST_WORKERS)
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
-        health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, *self._lease_seconds))
+        health = self.health.loop(loop, deadline_seconds=max([RECONNECT_SECONDS, *self._lease_seconds]))
         reflector = Reflector(kind, source, store, dependencies=self.dependencies, health=health, is_primary=is_primary)
         return self.unexpected.isolated(loop, reflector.run, health)
 
