@@ -162,7 +162,7 @@ async def test_a_name_and_a_password_are_sent_as_a_header_and_shown_nowhere(tmp_
             await KubeNodes(connection).get("n1")
         await connection.close()
     encoded = base64.b64encode(b"someone:s3:cret").decode()
-    assert f"authorization: Basic {encoded}\r\n" in heads[0]
+    assert f"Authorization: Basic {encoded}\r\n" in heads[0]
     shown = f"{credentials!r} {raised.value!r} {[(record.getMessage(), record.args) for record in caplog.records]}"
     assert "Response" in shown  # there was something to look at
     assert "s3:cret" not in shown
