@@ -17,7 +17,7 @@ def coalesced(now_seconds: float, earliest: float, latest: float) -> float:
     A period is random within its jitter; within it, the moment is rounded down to a fifth of a second.
     """
     rounded = floor((now_seconds + latest) / _GRID_SECONDS) * _GRID_SECONDS - now_seconds
-    return rounded if rounded > earliest else latest
+    return min(rounded, latest) if rounded > earliest else latest
 
 
 class TokenBucket:
