@@ -21,7 +21,8 @@ class PressureMonitor:
         self._eviction = eviction
         self._clock = clock
         self._pressure = NO_PRESSURE
-        self._host: HostSnapshot | None = None
+        self.host: HostSnapshot | None = None
+        """The host with the size that a Node reports; None before the first reading."""
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -37,7 +38,7 @@ class PressureMonitor:
     @property
     def signals(self) -> Mapping[str, Observation]:
         """What was left of the host's resources at the last reading."""
-        return observe(self._host) if self._host else {}
+        return observe(self.host) if self.host else {}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call this when the pressure conditions or the size of the host changed; never as a kubelet does it."""
@@ -50,18 +51,17 @@ class PressureMonitor:
         else:
             self.on_snapshot(host)
 
-    def on_snapshot(self, host: HostSnapshot) -> HostSnapshot:
-        """Take in a reading of the whole host. Returns it with the size that a Node reports."""
-        before, conditions = self._host, self._pressure.conditions
+    def on_snapshot(self, host: HostSnapshot) -> None:
+        """Take in a reading of the whole host."""
+        before, conditions = self.host, self._pressure.conditions
         if self._eviction.as_kubelet:
-            self._host = _sized_as(before, host) if before else host
-            return self._host
-        self._host = host
+            self.host = _sized_as(before, host) if before else host
+            return
+        self.host = host
         self._update_pressure(host)
         if before and (_size(before) != _size(host) or conditions != self._pressure.conditions):
             for listener in self._listeners:
                 listener()
-        return host
 
     def _update_pressure(self, host: HostSnapshot) -> None:
         self._pressure = pressure(
@@ -97,6 +97,7 @@ class HostMonitor:
         """Read what changes fast. Returns the seconds until the next reading."""
         began_seconds = self._clock.monotonic()
         host = await self._host.glance()
+        self._snapshot = None  # the whole host was read before
         for monitor in self._monitors.values():
             monitor.on_glance(host)
         self._health.ok(self._clock.monotonic() - began_seconds)
@@ -109,7 +110,12 @@ class HostMonitor:
             if self._snapshot is None or now - self._read_at >= _FRESH_SECONDS:
                 self._snapshot = await self._host.snapshot()
                 self._read_at = now
-        return self.pressure(eviction).on_snapshot(self._snapshot)
+                for monitor in self._monitors.values():
+                    monitor.on_snapshot(self._snapshot)
+            monitor = self.pressure(eviction)
+            if monitor.host is None:
+                monitor.on_snapshot(self._snapshot)
+            return monitor.host or self._snapshot
 
 
 def _size(host: HostSnapshot) -> tuple[object, ...]:

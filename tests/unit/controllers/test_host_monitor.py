@@ -87,3 +87,14 @@ async def test_as_a_kubelet_what_could_not_be_read_at_first_is_told_later(make, 
         await clock.advance(40)
         capacity = nodes.objects["n1"]["status"]["capacity"]
         assert (capacity["cpu"], "ephemeral-storage" in capacity) == ("4", True)
+
+
+async def test_a_change_is_told_at_once_although_the_host_was_read_within_the_second(make, clock, nodes, host):
+    node = make()
+    async with running(*node.tasks):
+        await clock.advance(12.5)
+        node.state.block("network", "no route")  # has the whole host read
+        await clock.advance(0.2)
+        host.current = host_snapshot(cpu_millicores=3000)
+        await clock.advance(0.3)
+        assert nodes.objects["n1"]["status"]["capacity"]["cpu"] == "3"
