@@ -5,7 +5,7 @@ import random
 from agent.core.schedule import jittered
 from agent.ports import ApiError, Clock, Rand
 
-_ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
+ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
 class Backoff:
@@ -56,7 +56,7 @@ class Backoff:
         self._failures += 1
         self.is_asked_for = asked_seconds >= own_seconds
         self.interval_seconds = max(own_seconds, asked_seconds)
-        jitter = _ASKED_JITTER if self.is_asked_for else self._jitter
+        jitter = ASKED_JITTER if self.is_asked_for else self._jitter
         delay_seconds = jittered(self.interval_seconds, jitter, self._rand())
         self._until_seconds = self._clock.monotonic() + delay_seconds
         return delay_seconds

@@ -12,6 +12,7 @@ from agent.core.metrics import Counter
 from agent.core.model import Object
 from agent.core.schedule import TokenBucket, jittered
 from agent.klog import V2
+from agent.machinery.backoff import ASKED_JITTER
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
 from agent.machinery.runner import Controller
@@ -24,7 +25,6 @@ log = logging.getLogger(__name__)
 _QUEUE_LENGTH = 1000  # what does not fit is dropped
 _TRIES = 12
 _RETRY_SECONDS = 10.0
-_ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
 class EventRecorder:
@@ -139,7 +139,7 @@ class EventRecorder:
     def _retry_seconds(self, error: ApiError) -> float:
         """Return when to try again: the first time at a random moment, and at once when the API server is back."""
         if asked_seconds := error.retry_after_seconds:
-            return jittered(max(asked_seconds, _RETRY_SECONDS), _ASKED_JITTER, self._rand())
+            return jittered(max(asked_seconds, _RETRY_SECONDS), ASKED_JITTER, self._rand())
         self._connectivity.on_recovered(self._on_recovered)
         return _RETRY_SECONDS * (self._rand() if self._tries == 1 else 1.0)
 

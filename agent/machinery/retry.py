@@ -7,6 +7,7 @@ from tenacity.retry import retry_if_exception_type
 from tenacity.wait import wait_base, wait_exponential
 
 from agent.core.schedule import jittered
+from agent.machinery.backoff import ASKED_JITTER
 from agent.machinery.dependencies import Dependencies
 from agent.ports import ApiError, Untrusted
 
@@ -14,7 +15,6 @@ OnFailure = Callable[[ApiError], None]
 """Called after each try that failed."""
 
 _JITTER = 1.0
-_PATIENCE_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
 
 
 def watching(dependencies: Dependencies, on_failure: OnFailure, *, is_primary: bool) -> AsyncRetrying:
@@ -55,7 +55,7 @@ class _Pause(wait_base):
         asked_seconds, own_seconds = _patience(retry_state), self._backoff(retry_state)
         self._is_asked_for = asked_seconds > 0
         if asked_seconds >= own_seconds:
-            return jittered(asked_seconds, _PATIENCE_JITTER, self._rand())
+            return jittered(asked_seconds, ASKED_JITTER, self._rand())
         return jittered(own_seconds, _JITTER, self._rand())
 
     async def sleep(self, seconds: float) -> None:
