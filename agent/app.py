@@ -24,14 +24,13 @@ from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 from agent.connections import ApiConnections, clients_of, open_connections, watches_of
-from agent.controllers.certificates import Scheduling
 from agent.controllers.notify import NotifyLoop
 from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
 from agent.machinery.isolation import Isolation
-from agent.machinery.runner import Controller, Runnable, Runner
+from agent.machinery.runner import Controller, Runnable, Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
@@ -91,6 +90,7 @@ class _Daemon:
         queue: WorkQueue[Controller] = WorkQueue(clock)
         self._certificates = Runner("certificates", queue, workers=_CERTIFICATE_WORKERS)
         self._scheduling = Scheduling(
+            loop="certificates",
             queue=queue,
             dependencies=self._process.dependencies,
             health=self._process.health.failures_only("certificates"),

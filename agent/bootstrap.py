@@ -19,13 +19,13 @@ from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
 from agent.controllers.bootstrap import BootstrapController
-from agent.controllers.certificates import CertificateController, ExpiryWatchdog, Scheduling, WantedCertificate
+from agent.controllers.certificates import CertificateController, ExpiryWatchdog, WantedCertificate
 from agent.controllers.csr import CSRRequester
 from agent.core.config import Config
 from agent.core.csr import client_template, is_of_another_node
 from agent.core.x509 import Certificate, read_certificates
 from agent.klog import V2
-from agent.machinery.runner import Controller
+from agent.machinery.runner import Controller, Scheduling
 from agent.ports import Clock, NotSigned, StartError
 
 log = logging.getLogger(__name__)

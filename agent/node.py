@@ -23,10 +23,10 @@ from agent.core.node_view import LoopFailure, NodeView, conditions, shares
 from agent.core.pods.info import PodCounts, PodInfo
 from agent.core.schedule import TokenBucket
 from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
+from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry, LoopHealth
 from agent.machinery.isolation import Isolation
 from agent.machinery.recorder import EventRecorder
-from agent.machinery.runner import Controller
+from agent.machinery.runner import Controller, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import CSINodeApi, EventApi, LeaseApi, ManifestSource, NodeApi, PodApi
 
@@ -73,6 +73,17 @@ class Engine:
     event_queue: WorkQueue[Controller]
     pod_queue: PodQueue
 
+    def scheduling(
+        self, loop: str, health: LoopHealth | None = None, queue: WorkQueue[Controller] | None = None
+    ) -> Scheduling:
+        """Return the scheduling of a controller of this loop; without a health, only unexpected errors count."""
+        return Scheduling(
+            loop=loop,
+            queue=queue or self.queue,
+            dependencies=self.dependencies,
+            health=health or self.health.failures_only(loop),
+        )
+
 
 class Node:
     """A node and the controllers that keep its objects true."""
@@ -98,29 +109,22 @@ class Node:
         self.state = NodeState(config, engine.monitor, engine.startup, engine.node_decoder, dependencies.clock)
         self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
         self.events = self._recorder(clients.events)
-        registration = Registration(
-            self.state, clients.nodes, self.events, dependencies=dependencies, health=self._status_health
-        )
+        status_scheduling = engine.scheduling("status", self._status_health)
+        registration = Registration(self.state, clients.nodes, self.events, status_scheduling)
         self._controllers: list[_Startable] = [
             LeaseController(
                 self.state,
                 leases=clients.leases,
                 nodes=clients.lease_nodes,
-                queue=engine.lease_queue,
-                dependencies=dependencies,
-                health=self.lease_health,
+                scheduling=engine.scheduling("lease", self.lease_health, engine.lease_queue),
             ),
-            CSINodeController(
-                self.state, clients.csinodes, queue=engine.queue, dependencies=dependencies, health=csinode_health
-            ),
+            CSINodeController(self.state, clients.csinodes, scheduling=engine.scheduling("csinode", csinode_health)),
             StatusController(
                 self.state,
                 nodes=clients.status_nodes,
                 registration=registration,
                 events=self.events,
-                queue=engine.queue,
-                dependencies=dependencies,
-                health=self._status_health,
+                scheduling=status_scheduling,
             ),
         ]
         self.pod_controller = self._host_pods(clients.pods) if clients.pods else None
@@ -207,9 +211,7 @@ class Node:
             self._config.node_name,
             events,
             pace=self._pace,
-            queue=self._engine.event_queue,
-            dependencies=self._engine.dependencies,
-            health=self._engine.health.failures_only("events"),
+            scheduling=self._engine.scheduling("events", queue=self._engine.event_queue),
         )
 
     def _shutdown_isolation(self) -> Isolation:
@@ -232,9 +234,7 @@ class Node:
             self.state,
             pods,
             events=self.events,
-            queue=engine.queue,
-            dependencies=engine.dependencies,
-            health=engine.health.failures_only("eviction"),
+            scheduling=engine.scheduling("eviction"),
         )
         self._controllers.append(eviction)
         if clients.manifests:
@@ -243,9 +243,7 @@ class Node:
                 clients.pods,
                 clients.manifests,
                 pods.store,
-                queue=engine.queue,
-                dependencies=engine.dependencies,
-                health=engine.health.failures_only("staticpods"),
+                scheduling=engine.scheduling("staticpods"),
             )
             pods.follow(static_pods)
             self._controllers.append(static_pods)

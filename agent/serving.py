@@ -27,12 +27,12 @@ from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.tls import Tls, tell_about
-from agent.controllers.certificates import CertificateController, Scheduling, WantedCertificate
+from agent.controllers.certificates import CertificateController, WantedCertificate
 from agent.controllers.csr import CSRRequester
 from agent.core.config import Config, Serving
 from agent.core.csr import serving_template
 from agent.core.model import Object
-from agent.machinery.runner import Controller, Runnable
+from agent.machinery.runner import Controller, Runnable, Scheduling
 from agent.ports import NotSigned, ReviewApi, StartError
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from agent.controllers.certificates import Scheduling
 from agent.controllers.csr import POLL_SECONDS, CSRRequester, PendingCSR
 from agent.core.csr import Template, digested_name, usages
 from agent.klog import V2
+from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, CertificateStore, NotSigned, PreparedRequest, StartError, Unavailable, Unusable
 
 log = logging.getLogger(__name__)

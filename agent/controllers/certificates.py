@@ -13,15 +13,10 @@ from agent.core.metrics import Counter, Family, Gauge, Histogram
 from agent.core.x509 import Certificate
 from agent.klog import V2
 from agent.machinery.backoff import Backoff
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import CONTROLLER_PAUSES, Isolation
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import (
     ApiError,
     CertificateStore,
-    Clock,
     Forbidden,
     NotFound,
     NotSigned,
@@ -40,24 +35,6 @@ _BACKOFF_JITTER = 0.1
 _LOST_AFTER_SECONDS = 300.0
 
 CertificateKind = Literal["client", "server"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduling:
-    """When controllers of certificates are called, and where their errors end."""
-
-    queue: WorkQueue[Controller]
-    dependencies: Dependencies
-    health: LoopHealth
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of the process."""
-        return self.dependencies.clock
-
-    def isolation(self) -> Isolation:
-        """Return the isolation of one controller."""
-        return self.dependencies.unexpected.isolation("certificates", self.health, pauses=CONTROLLER_PAUSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,7 @@ from agent.controllers.state import NodeState
 from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
 from agent.machinery.backoff import Backoff
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import CONTROLLER_PAUSES
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, CSINodeApi, NotFound
 
 log = logging.getLogger(__name__)
@@ -30,17 +26,17 @@ class CSINodeController:
         state: NodeState,
         csinodes: CSINodeApi,
         *,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
+        scheduling: Scheduling,
     ) -> None:
-        self.isolation = dependencies.unexpected.isolation("csinode", health, pauses=CONTROLLER_PAUSES)
+        self.isolation = scheduling.isolation()
         self._state = state
         self._csinodes = csinodes
-        self._queue = queue
-        self._connectivity = dependencies.connectivity
-        self._health = health
-        self._backoff = Backoff(dependencies.clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=dependencies.rand)
+        self._queue = scheduling.queue
+        self._connectivity = scheduling.dependencies.connectivity
+        self._health = scheduling.health
+        self._backoff = Backoff(
+            scheduling.clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=scheduling.dependencies.rand
+        )
         self._served_uid: str | None = None  # the Node whose CSINode is there
 
     def start(self) -> None:

@@ -13,11 +13,7 @@ from agent.core.pods.eviction import (
     resource_of,
 )
 from agent.core.pods.termination import KillRequest
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import CONTROLLER_PAUSES
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import Recorder
 
 log = logging.getLogger(__name__)
@@ -34,17 +30,15 @@ class EvictionController:
         pods: PodController,
         *,
         events: Recorder,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
+        scheduling: Scheduling,
     ) -> None:
-        self.isolation = dependencies.unexpected.isolation("eviction", health, pauses=CONTROLLER_PAUSES)
+        self.isolation = scheduling.isolation()
         self._pressure = state.pressure
         self._max_pod_grace_seconds = state.config.eviction.max_pod_grace_seconds
         self._pods = pods
         self._events = events
-        self._queue = queue
-        self._clock = dependencies.clock
+        self._queue = scheduling.queue
+        self._clock = scheduling.clock
 
     def start(self) -> None:
         """Look for the first time after a period, as a kubelet does."""

@@ -10,11 +10,8 @@ from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
 from agent.core.schedule import coalesced, jittered
 from agent.machinery.backoff import Backoff
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Pauses
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, Conflict, LeaseApi, NodeApi, NotFound
 
 log = logging.getLogger(__name__)
@@ -35,24 +32,22 @@ class LeaseController:
         *,
         leases: LeaseApi,
         nodes: NodeApi,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
+        scheduling: Scheduling,
     ) -> None:
         heartbeat = state.config.heartbeat
         self._duration_seconds = heartbeat.lease_duration_seconds
         self._period_seconds = heartbeat.lease_renew_seconds
         # As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals
         first_seconds, most_seconds = (min(seconds, self._period_seconds) for seconds in _BACKOFF_SECONDS)
-        self.isolation = dependencies.unexpected.isolation("lease", health, pauses=Pauses(first_seconds, most_seconds))
+        self.isolation = scheduling.isolation(Pauses(first_seconds, most_seconds))
         self._state = state
         self._leases = leases
         self._nodes = nodes
-        self._queue = queue
-        self._connectivity = dependencies.connectivity
-        self._clock = dependencies.clock
-        self._rand = dependencies.rand
-        self._health = health
+        self._queue = scheduling.queue
+        self._connectivity = scheduling.dependencies.connectivity
+        self._clock = scheduling.clock
+        self._rand = scheduling.dependencies.rand
+        self._health = scheduling.health
         self._backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._latest: Object | None = None
         self._served_uid: str | None = None  # the Node at the time of the last try

@@ -9,8 +9,7 @@ from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
 from agent.core.schedule import jittered
 from agent.machinery.backoff import Backoff
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
+from agent.machinery.runner import Scheduling
 from agent.ports import AlreadyExists, ApiError, Forbidden, LeaseApi, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
@@ -27,15 +26,13 @@ _CONSPICUOUS_RETURNS = 3  # a person who deletes a Node twice knows why it is ba
 class Registration:
     """Sees to it that the Node exists; the status controller calls it while there is none."""
 
-    def __init__(
-        self, state: NodeState, nodes: NodeApi, events: Recorder, *, dependencies: Dependencies, health: LoopHealth
-    ) -> None:
+    def __init__(self, state: NodeState, nodes: NodeApi, events: Recorder, scheduling: Scheduling) -> None:
         self._state = state
         self._nodes = nodes
         self._events = events
-        self._clock = dependencies.clock
-        self._rand = dependencies.rand
-        self._health = health
+        self._clock = scheduling.clock
+        self._rand = scheduling.dependencies.rand
+        self._health = scheduling.health
         self.backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._registered_at = 0.0
         self._returns = 0  # how often in a row the Node was deleted before it had lived for long

@@ -6,11 +6,7 @@ from agent.controllers.pod_store import PodStore
 from agent.controllers.state import NodeState
 from agent.core.model import Object
 from agent.core.pods.static import Manifest, manifest_hash, mirror_pod
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import CONTROLLER_PAUSES
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import AlreadyExists, ApiError, ManifestSource, PodApi
 
 log = logging.getLogger(__name__)
@@ -28,18 +24,16 @@ class StaticPodController:
         source: ManifestSource,
         store: PodStore,
         *,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
+        scheduling: Scheduling,
     ) -> None:
-        self.isolation = dependencies.unexpected.isolation("staticpods", health, pauses=CONTROLLER_PAUSES)
-        self._manifests_isolation = dependencies.unexpected.isolation("staticpods")
+        self.isolation = scheduling.isolation()
+        self._manifests_isolation = scheduling.dependencies.unexpected.isolation("staticpods")
         self._state = state
         self._api = api
         self._source = source
         self._store = store
-        self._queue = queue
-        self._clock = dependencies.clock
+        self._queue = scheduling.queue
+        self._clock = scheduling.clock
         self._hashes: frozenset[str] | None = None
 
     def start(self) -> None:

@@ -14,11 +14,7 @@ from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
 from agent.core.status import desired_status
 from agent.machinery.backoff import Backoff
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.isolation import CONTROLLER_PAUSES
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, NodeApi, NotFound, Recorder
 
 log = logging.getLogger(__name__)
@@ -38,21 +34,19 @@ class StatusController:
         nodes: NodeApi,
         registration: Registration,
         events: Recorder,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
+        scheduling: Scheduling,
     ) -> None:
-        self.isolation = dependencies.unexpected.isolation("status", health, pauses=CONTROLLER_PAUSES)
+        self.isolation = scheduling.isolation()
         self._state = state
         self._heartbeat = state.config.heartbeat
         self._nodes = nodes
         self._registration = registration
         self._events = events
-        self._queue = queue
-        self._connectivity = dependencies.connectivity
-        self._clock = dependencies.clock
-        self._rand = dependencies.rand
-        self._health = health
+        self._queue = scheduling.queue
+        self._connectivity = scheduling.dependencies.connectivity
+        self._clock = scheduling.clock
+        self._rand = scheduling.dependencies.rand
+        self._health = scheduling.health
         self._schedule = ReportSchedule(self._heartbeat.status_report_seconds)
         self._backoff = Backoff(self._clock, 0.0, 0.0, rand=self._rand)  # only as long as the API server asks for
         self._settled_at = 0.0
@@ -60,7 +54,7 @@ class StatusController:
         self._cordoned = False
         self._is_first = True
         self._fails = False
-        self._reports = dependencies.metrics.register(
+        self._reports = scheduling.dependencies.metrics.register(
             Counter(
                 "fake_kubelet_status_reports_total",
                 "Status reports that were sent, skipped because nothing was to be told, or failed.",

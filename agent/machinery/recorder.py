@@ -13,10 +13,7 @@ from agent.core.model import Object
 from agent.core.schedule import TokenBucket, jittered
 from agent.klog import V2
 from agent.machinery.backoff import ASKED_JITTER
-from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import LoopHealth
-from agent.machinery.runner import Controller
-from agent.machinery.workqueue import WorkQueue
+from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, EventApi, NotFound, Unavailable
 
 log = logging.getLogger(__name__)
@@ -33,25 +30,16 @@ class EventRecorder:
     An event that the API server does not take is dropped, as a kubelet does.
     """
 
-    def __init__(
-        self,
-        node_name: str,
-        events: EventApi,
-        *,
-        pace: TokenBucket,
-        queue: WorkQueue[Controller],
-        dependencies: Dependencies,
-        health: LoopHealth,
-    ) -> None:
-        self.isolation = dependencies.unexpected.isolation("events", health)
+    def __init__(self, node_name: str, events: EventApi, *, pace: TokenBucket, scheduling: Scheduling) -> None:
+        self.isolation = scheduling.isolation()
         self._name = node_name
         self._events = events
         self._pace = pace
-        self._queue = queue
-        self._clock = dependencies.clock
-        self._rand = dependencies.rand
-        self._connectivity = dependencies.connectivity
-        self._outcomes = dependencies.metrics.register(
+        self._queue = scheduling.queue
+        self._clock = scheduling.clock
+        self._rand = scheduling.dependencies.rand
+        self._connectivity = scheduling.dependencies.connectivity
+        self._outcomes = scheduling.dependencies.metrics.register(
             Counter("fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",))
         )
         self._waiting: list[Object] = []  # a deque would take half a KiB while it is empty

@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Hashable
+from dataclasses import dataclass
 from math import inf
 from typing import Generic, Protocol, TypeVar
 
-from agent.machinery.isolation import Isolation
+from agent.machinery.dependencies import Dependencies
+from agent.machinery.health import LoopHealth
+from agent.machinery.isolation import CONTROLLER_PAUSES, Isolation, Pauses
 from agent.machinery.workqueue import WorkQueue
+from agent.ports import Clock
 
 K = TypeVar("K", bound=Hashable)
 
@@ -19,6 +23,25 @@ class Controller(Hashable, Protocol):
 
     async def sync(self) -> float:
         """Bring the object up to date once. Returns the seconds until the next call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """The queue that a controller waits in, and the health of its loop."""
+
+    loop: str
+    queue: WorkQueue[Controller]
+    dependencies: Dependencies
+    health: LoopHealth
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the process."""
+        return self.dependencies.clock
+
+    def isolation(self, pauses: Pauses = CONTROLLER_PAUSES) -> Isolation:
+        """Return the isolation of one controller."""
+        return self.dependencies.unexpected.isolation(self.loop, self.health, pauses=pauses)
 
 
 class Runnable(Protocol):

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.machinery.runner import Runnable
+from agent.machinery.runner import Runnable, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node, NodeClients
 from agent.process import Process
@@ -71,6 +71,11 @@ def state(process, config):
 @pytest.fixture
 def queue(clock):
     return WorkQueue(clock)
+
+
+@pytest.fixture
+def scheduling(queue, dependencies, loop_health):
+    return Scheduling(loop="x", queue=queue, dependencies=dependencies, health=loop_health)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.certificates.prestart import prestart_key_worker
 from agent.adapters.certificates.store import PemStore
 from agent.bootstrap import plan_bootstrap
-from agent.controllers.certificates import Scheduling
 from agent.core.x509 import read_certificates
+from agent.machinery.runner import Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import StartError
 from agent.process import Process
@@ -56,7 +56,9 @@ async def planned(pair, path, *, key_worker=None, **certificates):
     config = Config(node_name="n1", kubeconfig=path, certificates=Certificates(**certificates))
     process = Process(FakeHost(), clock, sensor_seconds=1.0)
     health = process.health.failures_only("certificates")
-    scheduling = Scheduling(queue=WorkQueue(clock), dependencies=process.dependencies, health=health)
+    scheduling = Scheduling(
+        loop="certificates", queue=WorkQueue(clock), dependencies=process.dependencies, health=health
+    )
     return await plan_bootstrap(config, scheduling=scheduling, on_new=lambda: None, key_worker=key_worker)
 
 

@@ -5,10 +5,9 @@ from datetime import timedelta
 import pytest
 
 from agent.controllers.bootstrap import BootstrapController
-from agent.controllers.certificates import Scheduling
 from agent.controllers.csr import CSRRequester
 from agent.core.csr import client_template
-from agent.machinery.runner import Runner
+from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
@@ -64,7 +63,7 @@ def started(clock, csrs, keys, files, done, dependencies, loop_health):
             state=files,
             store=FakeStore(clock),
             requester=CSRRequester(clients=csrs, keys=keys, clock=clock),
-            scheduling=Scheduling(queue=queue, dependencies=dependencies, health=loop_health),
+            scheduling=Scheduling(loop="certificates", queue=queue, dependencies=dependencies, health=loop_health),
             on_done=done.set,
         ).start()
         return Runner("bootstrap", queue)

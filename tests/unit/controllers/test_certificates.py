@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from agent.controllers.certificates import CertificateController, ExpiryWatchdog, Scheduling, WantedCertificate
+from agent.controllers.certificates import CertificateController, ExpiryWatchdog, WantedCertificate
 from agent.controllers.csr import CSRRequester
 from agent.core.csr import client_template, serving_template
-from agent.machinery.runner import Runner
+from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
 from tests.fakes import running, settle
@@ -36,7 +36,9 @@ def started(clock, csrs, store, dependencies, loop_health, notified_at):
 
     def start(*, template=lambda: client_template("n1"), rand=lambda: 0.5, watchdog=False, **options):
         queue = WorkQueue(clock)
-        scheduling = Scheduling(queue=queue, dependencies=replace(dependencies, rand=rand), health=loop_health)
+        scheduling = Scheduling(
+            loop="certificates", queue=queue, dependencies=replace(dependencies, rand=rand), health=loop_health
+        )
         controller = CertificateController(
             WantedCertificate(template=template, **options),
             store=store,

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def loop(state, csinodes, queue, dependencies, loop_health):
-    CSINodeController(state, csinodes, queue=queue, dependencies=dependencies, health=loop_health).start()
+def loop(state, csinodes, queue, scheduling):
+    CSINodeController(state, csinodes, scheduling=scheduling).start()
     return Runner("csinode", queue)
 
 

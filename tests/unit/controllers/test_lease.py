@@ -14,17 +14,15 @@ NODE = {"metadata": {"name": "n1"}}
 
 
 @pytest.fixture
-def make(leases, nodes, state, queue, dependencies, loop_health):
+def make(leases, nodes, state, scheduling):
     def build(rand=lambda: 0.0):
         LeaseController(
             state,
             leases=leases,
             nodes=nodes,
-            queue=queue,
-            dependencies=replace(dependencies, rand=rand),
-            health=loop_health,
+            scheduling=replace(scheduling, dependencies=replace(scheduling.dependencies, rand=rand)),
         ).start()
-        return Runner("lease", queue)
+        return Runner("lease", scheduling.queue)
 
     return build
 

@@ -446,11 +446,9 @@ async def churn(pods, voice, first, last):
     return len(gc.get_objects())
 
 
-async def test_pods_that_are_gone_leave_nothing_behind(
-    make_controller, workers, pods, queue, dependencies, loop_health
-):
+async def test_pods_that_are_gone_leave_nothing_behind(make_controller, workers, pods, queue, scheduling):
     pace = TokenBucket(per_second=50, at_once=5000)  # no time passes here
-    voice = EventRecorder("n1", Sink(), pace=pace, queue=queue, dependencies=dependencies, health=loop_health)
+    voice = EventRecorder("n1", Sink(), pace=pace, scheduling=scheduling)
     controller = make_controller(voice)
     async with running(workers, Runner("events", queue)):
         await churn(pods, voice, 0, 100)
@@ -465,16 +463,12 @@ def test_the_pods_mode_is_one_of_three():
         replace(Pods(), mode="run")
 
 
-async def test_pods_go_one_by_one_while_the_host_is_short(
-    controller, workers, pods, clock, told, queue, dependencies, loop_health
-):
+async def test_pods_go_one_by_one_while_the_host_is_short(controller, workers, pods, clock, told, queue, scheduling):
     low = FakeHost(clock, memory_available_bytes=1)
     config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
     process, node_voice = Process(low, clock, sensor_seconds=1.0), Recorded()
     state = new_state(process, config)
-    EvictionController(
-        state, controller, events=node_voice, queue=queue, dependencies=dependencies, health=loop_health
-    ).start()
+    EvictionController(state, controller, events=node_voice, scheduling=scheduling).start()
     pods.add("a")
     pods.add("b")
     async with running(workers, Runner("node", queue)):

@@ -24,8 +24,8 @@ def events():
 
 
 @pytest.fixture
-def registration(state, nodes, events, dependencies, loop_health):
-    return Registration(state, nodes, events, dependencies=dependencies, health=loop_health)
+def registration(state, nodes, events, scheduling):
+    return Registration(state, nodes, events, scheduling)
 
 
 async def test_a_missing_node_is_created_once(registration, nodes, state, events):

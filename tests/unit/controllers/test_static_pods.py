@@ -54,11 +54,9 @@ def cluster(store):
 
 
 @pytest.fixture
-def controller(files, cluster, store, state, queue, dependencies, loop_health):
+def controller(files, cluster, store, state, scheduling):
     state.put(NODE)
-    controller = StaticPodController(
-        state, cluster, files, store, queue=queue, dependencies=dependencies, health=loop_health
-    )
+    controller = StaticPodController(state, cluster, files, store, scheduling=scheduling)
     controller.start()
     return controller
 

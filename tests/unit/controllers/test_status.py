@@ -7,7 +7,7 @@ from agent.controllers.status import StatusController
 from agent.core.conditions import find_condition
 from agent.core.eviction import parse_thresholds
 from agent.machinery.reflector import Reflector
-from agent.machinery.runner import Runner
+from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import Recorded, host_snapshot, new_state, running
@@ -27,17 +27,16 @@ def events():
 def make(nodes, clock, events, process, loop_health):
     def build(rand=lambda: 0.0, **settings):
         dependencies, queue = replace(process.dependencies, rand=rand), WorkQueue(clock)
+        scheduling = Scheduling(loop="status", queue=queue, dependencies=dependencies, health=loop_health)
         config = Config(node_name="n1", **settings)
         build.state = state = new_state(process, config)
-        registration = Registering(state, nodes, events, dependencies=dependencies, health=loop_health)
+        registration = Registering(state, nodes, events, scheduling)
         StatusController(
             state,
             nodes=nodes,
             registration=registration,
             events=events,
-            queue=queue,
-            dependencies=dependencies,
-            health=loop_health,
+            scheduling=scheduling,
         ).start()
         return (
             Reflector("*v1.Node", nodes, state, dependencies=dependencies, health=loop_health),

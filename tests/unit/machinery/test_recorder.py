@@ -19,15 +19,13 @@ def sent(clock):
 
 
 @pytest.fixture
-def make(sent, queue, dependencies, loop_health):
+def make(sent, scheduling):
     def build(pace):
         return EventRecorder(
             "n1",
             sent,
             pace=pace,
-            queue=queue,
-            dependencies=replace(dependencies, rand=lambda: 0.5),
-            health=loop_health,
+            scheduling=replace(scheduling, dependencies=replace(scheduling.dependencies, rand=lambda: 0.5)),
         )
 
     return build
