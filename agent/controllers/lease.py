@@ -3,6 +3,8 @@
 import logging
 from contextlib import suppress
 
+import msgspec
+
 from agent.controllers.state import NodeState
 from agent.core.csinode import is_owned_by
 from agent.core.goduration import format_seconds
@@ -49,7 +51,7 @@ class LeaseController:
         self._rand = scheduling.dependencies.rand
         self._health = scheduling.health
         self._backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
-        self._latest: Object | None = None
+        self._latest = b""  # as JSON, a third of the memory of the decoded object
         self._served_uid: str | None = None  # the Node at the time of the last try
         self._fails = False
         self._began_seconds = 0.0
@@ -68,8 +70,8 @@ class LeaseController:
         if self._state.is_deleted:
             self._health.settled()  # a lease of nobody would only be collected
             return self._period()
-        latest, self._latest = self._latest, None  # an error that nobody expects forgets it: it may be the cause
-        delay_seconds = await self._renew_latest(latest) if latest else None
+        latest, self._latest = self._latest, b""  # an error that nobody expects forgets it: it may be the cause
+        delay_seconds = await self._renew_latest(msgspec.json.decode(latest)) if latest else None
         return await self._ensure_and_renew() if delay_seconds is None else delay_seconds
 
     async def _renew_latest(self, latest: Object) -> float | None:
@@ -98,7 +100,7 @@ class LeaseController:
         if ensured is None:
             self._health.settled()  # there is no Node to be alive
             return self._period()
-        self._latest = ensured
+        self._latest = msgspec.json.encode(ensured)
         try:
             return self._renewed(ensured if is_new else await self._renew(ensured))
         except ApiError as error:
@@ -114,7 +116,7 @@ class LeaseController:
         """
         if self._state.uid in {None, self._served_uid}:
             return
-        if self._latest is None or self._is_of_another_node(self._latest):
+        if not self._latest or self._is_of_another_node(msgspec.json.decode(self._latest)):
             self._queue.add(self)
 
     async def _renew(self, lease: Object) -> Object:
@@ -185,7 +187,7 @@ class LeaseController:
         return coalesced(self._clock.monotonic(), self._period_seconds, delay_seconds)
 
     def _renewed(self, lease: Object) -> float:
-        self._latest = lease
+        self._latest = msgspec.json.encode(lease)
         self._backoff.reset()
         self._health.ok(self._clock.monotonic() - self._began_seconds)
         if self._fails:

@@ -141,7 +141,7 @@ class Isolation:
         self._health = health
         self._size = size
         self._pauses = pauses
-        self._failing: dict[str, _Failing] = {}
+        self._failing: dict[str, _Failing] | None = None  # a fleet has thousands of these, and few that fail
 
     @contextmanager
     def attempt(self, key: str = "", **about: object) -> Iterator[Attempt]:
@@ -164,7 +164,7 @@ class Isolation:
 
     def pause_seconds(self, key: str = "") -> float:
         """How long something that failed is to be left alone still."""
-        failing = self._failing.get(key)
+        failing = self._failing.get(key) if self._failing else None
         return max(0.0, failing.retry_at - self._clock.monotonic()) if failing else 0.0
 
     def forget(self, key: str = "") -> None:
@@ -175,6 +175,7 @@ class Isolation:
                 self._settled()
 
     def _failed(self, key: str, error: Exception, about: Mapping[str, object]) -> float:
+        self._failing = self._failing or {}
         now, before = self._clock.monotonic(), self._failing.get(key)
         is_again = before is not None and now <= before.retry_at + self._pauses.most_seconds
         times = before.times if before and is_again else 0
