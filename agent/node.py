@@ -1,6 +1,6 @@
 """One node: its state and its controllers. A process hosts one of them, or thousands."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,7 +33,7 @@ from agent.ports import CSINodeApi, EventApi, LeaseApi, ManifestSource, NodeApi,
 _ROUNDS = 3.0  # how many rounds a loop may miss
 
 
-class _Startable(Protocol):
+class _Startable(Controller, Protocol):
     def start(self) -> None: ...
 
 
@@ -72,6 +72,8 @@ class Engine:
     queue: WorkQueue[Controller]
     event_queue: WorkQueue[Controller]
     pod_queue: PodQueue
+    on_node_deleted: Callable[[str], None]
+    """Called with the name of a node whose Node was deleted for good."""
 
     def scheduling(
         self, loop: str, health: LoopHealth | None = None, queue: WorkQueue[Controller] | None = None
@@ -125,6 +127,7 @@ class Node:
                 registration=registration,
                 events=self.events,
                 scheduling=status_scheduling,
+                on_deleted=engine.on_node_deleted,
             ),
         ]
         self.pod_controller = self._host_pods(clients.pods) if clients.pods else None
@@ -144,6 +147,15 @@ class Node:
         for controller in self._controllers:
             controller.start()
         self.events.record(STARTING)
+
+    def stop(self) -> None:
+        """Have no controller called any more; the events that wait are still sent."""
+        self.state.stop()
+        for controller in self._controllers:
+            self._engine.lease_queue.retire(controller)
+            self._engine.queue.retire(controller)
+        if self.pod_controller:
+            self.pod_controller.stop()
 
     async def drain(self) -> None:
         """Deregister where that is wanted, and send the events that wait."""

@@ -1,5 +1,6 @@
 """What exists once per process, however many nodes it hosts: work queues, reflectors, host monitor, instruments."""
 
+import logging
 import random
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +22,9 @@ from agent.machinery.reflector import Demultiplexer, Reflector
 from agent.machinery.runner import Controller, Runnable, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Engine, Node, NodeClients
-from agent.ports import Clock, Host, Rand, WatchApi
+from agent.ports import Clock, Host, NodeDeleted, Rand, WatchApi
+
+log = logging.getLogger(__name__)
 
 LOOPS = (
     *("lease", "status", "sensors", "watch", "csinode", "pods"),
@@ -81,22 +84,31 @@ class Process:
             queue=WorkQueue(clock),
             event_queue=WorkQueue(clock),
             pod_queue=WorkQueue(clock),
+            on_node_deleted=self._on_node_deleted,
         )
         self._node_store = Demultiplexer(_name, self.unexpected.isolation("watch"))
         self._pod_store = Demultiplexer(_node_name, self.unexpected.isolation("pods"))
-        self._nodes: list[Node] = []
-        self._lease_seconds: list[float] = []
+        self._nodes: dict[str, Node] = {}
+        self._longest_lease_seconds = 0.0
         self._reflectors: list[Runnable] = []
 
     def add(self, config: Config, clients: NodeClients) -> Node:
         """Host a further node."""
         node = Node(config, clients, self.engine)
-        self._nodes.append(node)
-        self._lease_seconds.append(float(config.heartbeat.lease_duration_seconds))
+        self._nodes[config.node_name] = node
+        lease_seconds = float(config.heartbeat.lease_duration_seconds)
+        self._longest_lease_seconds = max(self._longest_lease_seconds, lease_seconds)
         self._node_store.stores[config.node_name] = node.state
         if node.pod_controller:
             self._pod_store.stores[config.node_name] = node.pod_controller
         return node
+
+    def remove(self, name: str) -> None:
+        """Do not host a node any longer; its Node and Lease stay as they are."""
+        self._nodes.pop(name).stop()
+        self._node_store.stores.pop(name)
+        self._pod_store.stores.pop(name, None)
+        self.health.remove(name)
 
     def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
         """Follow these Nodes and pods, and pass each on to the node that it belongs to."""
@@ -108,7 +120,7 @@ class Process:
         """Start all nodes; the supervisor runs the tasks."""
         self._host_health.begin()
         self._host_queue.add_after(self.engine.monitor, self._sensor_seconds)
-        for node in self._nodes:
+        for node in self._nodes.values():
             node.start()
 
     @property
@@ -131,8 +143,15 @@ class Process:
 
     async def drain(self) -> None:
         """Deregister nodes where that is wanted, and send the events that wait."""
-        for node in self._nodes:
+        for node in self._nodes.values():
             await node.drain()
+
+    def _on_node_deleted(self, name: str) -> None:
+        """Go on with the other nodes. Raises NodeDeleted, which ends the process, if there is no other."""
+        if len(self._nodes) == 1:
+            raise NodeDeleted(f"node {name} was deleted")
+        log.info("Hosting the node no longer, as --on-node-deleted=exit says", {"node": name})
+        self.remove(name)
 
     def _runner(self, name: str, queue: WorkQueue[Controller], workers_per_node: int) -> Runner:
         return Runner(name, queue, workers=self._workers(workers_per_node))
@@ -141,7 +160,7 @@ class Process:
         return min(per_node * len(self._nodes), _MOST_WORKERS)
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
-        health = self.health.loop(loop, deadline_seconds=max([RECONNECT_SECONDS, *self._lease_seconds]))
+        health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, self._longest_lease_seconds))
         reflector = Reflector(kind, source, store, dependencies=self.dependencies, health=health, is_primary=is_primary)
         return self.unexpected.isolated(loop, reflector.run, health)
 

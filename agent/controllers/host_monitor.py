@@ -44,6 +44,10 @@ class PressureMonitor:
         """Call this when the pressure conditions or the size of the host changed; never as a kubelet does it."""
         self._listeners.append(listener)
 
+    def unsubscribe(self, listener: Callable[[], None]) -> None:
+        """Do not call this any more."""
+        self._listeners.remove(listener)
+
     def on_glance(self, host: HostSnapshot) -> None:
         """Take in a reading of what changes fast."""
         if self._eviction.as_kubelet:

@@ -69,11 +69,16 @@ class PodController:
         self._queue = queue
         self._clock = dependencies.clock
         self._static: StaticPodController | None = None
+        self._is_stopped = False
         self.store = PodStore()
         self._unstored: dict[str, Object] = {}  # pods for which PodStore.upsert raised an error, by UID
         self._isolation = dependencies.unexpected.isolation(
             "pods", health, size=lambda: self.store.size + len(self._unstored)
         )
+
+    def stop(self) -> None:
+        """Sync no pod any more."""
+        self._is_stopped = True
 
     def follow(self, static_pods: StaticPodController) -> None:
         """Keep the mirror pods of these static pods; without them, every mirror pod is deleted."""
@@ -117,6 +122,8 @@ class PodController:
 
     async def sync(self, uid: str) -> float:
         """Bring one pod up to date. Returns the seconds until it is due again if nothing else queues it earlier."""
+        if self._is_stopped:
+            return inf
         with self._isolation.attempt(uid, pod=self._full_name(uid), podUID=uid) as attempt:
             await self._sync(uid)
         if attempt.retry_seconds is None:

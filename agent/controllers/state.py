@@ -12,7 +12,7 @@ from agent.core.conditions import find_condition
 from agent.core.config import Config
 from agent.core.facts import Facts
 from agent.core.model import Object, is_newer
-from agent.ports import Clock, NodeDeleted
+from agent.ports import Clock
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,11 @@ class NodeState:
         """Call this whenever something has changed that the status depends on."""
         self._on_changed.append(listener)
         self.pressure.subscribe(listener)
+
+    def stop(self) -> None:
+        """Call nobody any more when the host changes."""
+        for listener in self._on_changed:
+            self.pressure.unsubscribe(listener)
 
     async def facts(self, observed_status: Object) -> Facts:
         """Return everything that the next status depends on."""
@@ -166,10 +171,10 @@ class NodeState:
             self._adopts = self._adopts or self.config.registration.on_node_deleted == "idle"
             self._notify_replaced()
 
-    def raise_if_final(self) -> None:
-        """Raise NodeDeleted where the settings say that a deleted Node is the end."""
-        if self.is_deleted and self.config.registration.on_node_deleted == "exit":
-            raise NodeDeleted(f"node {self.name} was deleted")
+    @property
+    def is_final(self) -> bool:
+        """Whether our Node was deleted, and the settings say that this is the end of it."""
+        return self.is_deleted and self.config.registration.on_node_deleted == "exit"
 
     def _drop(self) -> None:
         self.shown_uid, self._version, self._packed = None, "", b""

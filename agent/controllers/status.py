@@ -1,6 +1,8 @@
 """Snapshot → desired → patch, on its own rhythm."""
 
 import logging
+from collections.abc import Callable
+from math import inf
 
 from agent.controllers.registration import Registration
 from agent.controllers.state import NodeState
@@ -35,6 +37,7 @@ class StatusController:
         registration: Registration,
         events: Recorder,
         scheduling: Scheduling,
+        on_deleted: Callable[[str], None],
     ) -> None:
         self.isolation = scheduling.isolation()
         self._state = state
@@ -42,6 +45,7 @@ class StatusController:
         self._nodes = nodes
         self._registration = registration
         self._events = events
+        self._on_deleted = on_deleted
         self._queue = scheduling.queue
         self._connectivity = scheduling.dependencies.connectivity
         self._clock = scheduling.clock
@@ -72,7 +76,9 @@ class StatusController:
 
         A failure is logged and left to the next tick; while there is no Node, it is registered instead.
         """
-        self._state.raise_if_final()
+        if self._state.is_final:
+            self._on_deleted(self._state.name)
+            return inf
         if self._state.wants_registration:
             if delay_seconds := await self._registration.sync():
                 self._connectivity.on_recovered(self._on_recovered)

@@ -233,6 +233,10 @@ class HealthRegistry:
             self._loops.append(self._failures_only[name])
         return self._failures_only[name]
 
+    def remove(self, node_name: str) -> None:
+        """Forget the loops of a node that is not hosted any more."""
+        self._loops = [health for health in self._loops if health.node_name != node_name]
+
     def faults(self) -> Mapping[str, str]:
         """Loop → why it is overdue; empty when all is well. Of the nodes of a process, the first one is named."""
         return self._first_of_each(lambda health: health.fault)

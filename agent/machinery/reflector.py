@@ -134,35 +134,36 @@ class Reflector:
 class Demultiplexer:
     """Passes objects on to one store per node, by the node to which each belongs.
 
-    It remembers the store of each object: one that was deleted may come without its spec.
+    It remembers the node of each object: one that was deleted may come without its spec.
     """
 
     def __init__(self, node_of: Callable[[Object], str | None], isolation: Isolation) -> None:
         self.stores: dict[str, Store] = {}
         self._node_of = node_of
         self._isolation = isolation
-        self._store_of: dict[str, Store] = {}  # by UID
+        self._nodes: dict[str, str] = {}  # by UID
 
     def reset(self, objects: Sequence[Object], version: str) -> None:
         """Give each store its own objects; one that fails does not keep the others from theirs."""
-        self._store_of.clear()
+        self._nodes.clear()
         by_node: dict[str, list[Object]] = {name: [] for name in self.stores}
         for obj in objects:
-            name = self._node_of(obj)
+            name = self._node_of(obj) or ""
             if name in by_node:
                 by_node[name].append(obj)
-                self._store_of[obj["metadata"]["uid"]] = self.stores[name]
+                self._nodes[obj["metadata"]["uid"]] = name
         for name, own in by_node.items():
             with self._isolation.attempt(name, node=name):
                 self.stores[name].reset(own, version)
 
     def put(self, obj: Object, /) -> None:
         """Keep an object in the store of its node."""
-        if store := self.stores.get(self._node_of(obj) or ""):
-            self._store_of[obj["metadata"]["uid"]] = store
+        name = self._node_of(obj) or ""
+        if store := self.stores.get(name):
+            self._nodes[obj["metadata"]["uid"]] = name
             store.put(obj)
 
     def remove(self, obj: Object, /) -> None:
-        """Drop an object from the store that has it."""
-        if store := self._store_of.pop(obj["metadata"]["uid"], None):
+        """Drop an object from the store of its node."""
+        if store := self.stores.get(self._nodes.pop(obj["metadata"]["uid"], "")):
             store.remove(obj)

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from itertools import count
 from math import inf
 from typing import Generic, TypeVar
+from weakref import WeakSet
 
 from agent.ports import Clock
 
@@ -23,6 +24,7 @@ class WorkQueue(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []  # with entries that are out of date, which `_pop` skips
         self._sequence = count()  # keys of one moment come in the order in which they were added
         self._processing: set[K] = set()
+        self._retired: WeakSet[K] = WeakSet()
         self._added = asyncio.Event()
         self._turn = asyncio.Lock()  # one worker waits for the next key, the others for their turn
 
@@ -45,13 +47,18 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Hand out a key after a delay; if it waits already, the earlier time counts."""
         at = self._clock.monotonic() + seconds
-        if at < self._due.get(key, inf):
+        if at < self._due.get(key, inf) and key not in self._retired:
             self._due[key] = at
             self._push(key, at)
 
     def discard(self, key: K) -> None:
         """Do not hand out a key any more, unless it is added again."""
         self._due.pop(key, None)
+
+    def retire(self, key: K) -> None:
+        """Never hand out a key again, whoever adds it."""
+        self._retired.add(key)
+        self.discard(key)
 
     async def get(self) -> K:
         """Wait for the next key; the worker that gets it calls `done` afterwards."""

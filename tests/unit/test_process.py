@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from agent.core.conditions import is_ready
-from agent.ports import Forbidden
+from agent.ports import Forbidden, NodeDeleted
 from tests.fakes import host_snapshot, running
-from tests.settings import Config, Heartbeat
+from tests.settings import Config, Heartbeat, Registration
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +66,31 @@ async def test_two_nodes_of_a_process_are_registered_renewed_and_deleted_apart(
         assert first.state.uid != replaced
         assert second.state.uid == kept
         assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == first.state.uid
+
+
+async def test_a_node_that_ends_with_its_node_object_takes_no_other_with_it(
+    process, clients, clock, nodes, leases, host
+):
+    for name in ("n1", "n2"):
+        process.add(Config(node_name=name, registration=Registration(on_node_deleted="exit")), clients)
+    process.reflect(nodes)
+    process.start()
+
+    async def both_deleted():
+        async with running(*process.tasks, *process.lasting_tasks):
+            await clock.advance(25)
+            await nodes.delete("n1")
+            await leases.delete("n1")
+            host.current = host_snapshot(memory_bytes=4 * 2**30)
+            await clock.advance(60)
+            assert nodes.objects.keys() == leases.objects.keys() == {"n2"}
+            assert is_ready(nodes.objects["n2"]["status"])
+            assert process.health.faults() == {}
+            await nodes.delete("n2")
+            await clock.advance(1)
+
+    with pytest.RaisesGroup(NodeDeleted):
+        await both_deleted()
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ def make(nodes, clock, events, process, loop_health):
             registration=registration,
             events=events,
             scheduling=scheduling,
+            on_deleted=lambda name: None,
         ).start()
         return (
             Reflector("*v1.Node", nodes, state, dependencies=dependencies, health=loop_health),
