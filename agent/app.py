@@ -24,7 +24,7 @@ from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 from agent.connections import ApiConnections, clients_of, open_connections, watches_of
-from agent.controllers.notify import NotifyLoop
+from agent.controllers.notify import Notifier
 from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
@@ -95,7 +95,7 @@ class _Daemon:
             dependencies=self._process.dependencies,
             health=self._process.health.failures_only("certificates"),
         )
-        self.notifier = NotifyLoop(
+        self.notifier = Notifier(
             node_name=config.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
         )
         self._health = HealthServer(
@@ -183,7 +183,7 @@ class _Daemon:
         node = self._process.add(self._config, clients_of(connections, self._config))
         self._process.reflect(*watches_of(connections, self._config))
         self._health.follow(node.view)
-        self.notifier.follow(node.vitals)
+        self.notifier.follow(node.summary)
         return node
 
     async def _servers(self, node: Node, connections: ApiConnections) -> KubeletServers:
@@ -217,7 +217,7 @@ class _Daemon:
         )
 
     def _shutdown(self, node: Node) -> Sequence[ShutdownManager]:
-        """What tells the cluster before the machine goes down, where that is wanted."""
+        """The manager that delays a shutdown of the machine, where the settings ask for it."""
         settings = self._config.shutdown
         if not settings.is_graceful:
             return ()

@@ -14,7 +14,7 @@ from agent.core.config import Config
 from agent.node import NodeClients, PodClients
 from agent.ports import WatchApi
 
-_REVIEW_SECONDS = 5.0  # somebody waits for us with a request of his own
+_REVIEW_SECONDS = 5.0  # a caller of our server waits for the review
 
 
 class ApiConnections(NamedTuple):
@@ -29,7 +29,7 @@ class ApiConnections(NamedTuple):
 
 
 def open_connections(credentials: Credentials, config: Config, on_unauthorized: Callable[[], None]) -> ApiConnections:
-    """Connections are made when they are first needed; close each way at the end."""
+    """Return connections that open when they are first used; the caller closes each."""
     metrics = RequestMetrics()
 
     def connection(timeout_seconds: float | None = None) -> ApiConnection:

@@ -8,7 +8,7 @@ from agent.controllers.csinode import CSINodeController
 from agent.controllers.eviction import EvictionController
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
-from agent.controllers.notify import NodeHealth
+from agent.controllers.notify import NodeSummary
 from agent.controllers.pods import PodController, PodQueue
 from agent.controllers.registration import Registration, deregister
 from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
@@ -186,9 +186,9 @@ class Node:
         """How many of them run, and their containers by state."""
         return self.pod_controller.store.counts if self.pod_controller else PodCounts()
 
-    def vitals(self) -> NodeHealth:
-        """How the node is doing, for the service manager."""
-        return NodeHealth(
+    def summary(self) -> NodeSummary:
+        """The node as the service manager sees it."""
+        return NodeSummary(
             node=self.state.node(),
             lease_age_seconds=self.lease_health.renewal_age_seconds,
             stalls=self._engine.health.stalls(),

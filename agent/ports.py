@@ -1,9 +1,9 @@
-"""What the loops ask of the world outside, and the errors they are told.
+"""The Protocols and errors in which controllers speak with adapters.
 
 AgentError
 ├── StartError          a person must act: the message says what and how; exit code 1
-├── NodeDeleted         our Node is gone, and we were told to end then; exit code 0
-├── NoLogind            nobody here tells of shutdowns, or not any more
+├── NodeDeleted         our Node was deleted, and --on-node-deleted=exit; exit code 0
+├── NoLogind            there is no logind that announces shutdowns, or not any more
 ├── LogindRefused       logind knows us and says no
 └── ApiError            the API server's answer, or the lack of one
     ├── Unavailable     no usable answer: connection, TLS, timeout, 5xx, 429, nonsense; time may heal it
@@ -68,7 +68,7 @@ class Unavailable(ApiError):
 
 
 class Untrusted(Unavailable):
-    """Who answers is not the API server, as far as its certificate tells."""
+    """The certificate of whoever answers is not that of the API server."""
 
 
 class Unauthorized(ApiError):
@@ -219,7 +219,7 @@ class Listed(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a watch tells: OPENED (once, without an object), ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """What a watch reports: OPENED (once, without an object), ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     kind: str
     object: Object
@@ -325,8 +325,8 @@ class ServiceManager(Protocol):
     listens: bool
     watchdog_seconds: float | None  # after such a silence we are restarted
 
-    def tell(self, *assignments: str) -> None:
-        """Say how we are, in the words of sd_notify(3); never waits."""
+    def notify(self, *assignments: str) -> None:
+        """Send these assignments, as sd_notify(3) has them; never waits."""
 
 
 class LogindSession(Protocol):
@@ -336,7 +336,7 @@ class LogindSession(Protocol):
         """From now on, remember word of shutdowns."""
 
     async def next_change(self) -> bool:
-        """Whether the machine is going down, as soon as there is news about that."""
+        """Wait for the next change, and return whether the machine is going down."""
 
     async def delay_seconds(self) -> float:
         """For how long a shutdown can be delayed."""

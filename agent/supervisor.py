@@ -68,7 +68,7 @@ async def _within(work: Callable[[], Awaitable[None]], seconds: float) -> None:
         async with asyncio.timeout(seconds):
             await work()
     except TimeoutError:
-        log.error("Last words were not heard in time", {"seconds": seconds})
+        log.error("Stopping takes too long, ending without the rest", {"seconds": seconds})
 
 
 def stop_on_signals(stop: asyncio.Event, *, within_seconds: float) -> None:

@@ -8,7 +8,7 @@ log = logging.getLogger(__name__)
 
 
 class Systemd:
-    """Takes what we tell of ourselves to the service manager; without one, nobody listens."""
+    """Sends notifications to the service manager; without one, it does nothing."""
 
     def __init__(self, address: str = "", *, watchdog_seconds: float | None = None) -> None:
         self._address = address
@@ -23,7 +23,7 @@ class Systemd:
         is_for_us = watchdog_usec.isdecimal() and watched in {"", str(os.getpid())}
         return cls(address, watchdog_seconds=int(watchdog_usec) / 1e6 if is_for_us else None)
 
-    def tell(self, *assignments: str) -> None:
+    def notify(self, *assignments: str) -> None:
         """Send `READY=1`, `STATUS=…` and the like, all at once; a service manager that is away misses it."""
         if not self.listens:
             return

@@ -173,7 +173,7 @@ class LeaseController:
         )
 
     async def _node_uid(self) -> str:
-        """The UID of the Node as it is at this moment, which may be news."""
+        """Read the UID of the Node, which may be another than the cached one."""
         try:
             uid: str = (await self._nodes.get(self._state.name))["metadata"]["uid"]
         except NotFound:

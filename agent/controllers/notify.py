@@ -1,4 +1,4 @@
-"""Tell the service manager how we are."""
+"""Notify the service manager, as sd_notify(3) describes."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -20,33 +20,33 @@ _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeHealth:
-    """How a node is doing."""
+class NodeSummary:
+    """What the service manager learns of a node."""
 
     node: Object | None = None  # as the API server has it
     lease_age_seconds: float | None = None  # None before the first renewal
     stalls: Mapping[str, str] = field(default_factory=dict)  # loop → why it seems stuck
 
 
-class NotifyLoop:
-    """Says READY with the first heartbeat, then WATCHDOG while no loop is stuck, and STATUS in words all the time."""
+class Notifier:
+    """Sends READY with the first heartbeat, then WATCHDOG while no loop is stuck, and STATUS when it changes."""
 
     def __init__(self, *, node_name: str, manager: ServiceManager, clock: Clock, isolation: Isolation) -> None:
         self._name = node_name
         self._manager = manager
         self._clock = clock
         self._isolation = isolation
-        self._vitals: Callable[[], NodeHealth | None] = lambda: None
+        self._summary: Callable[[], NodeSummary | None] = lambda: None
         self._is_ready = False
         self._asked_at = -_TICK_SECONDS
-        self._words = ""
+        self._status_text = ""
 
-    def follow(self, vitals: Callable[[], NodeHealth]) -> None:
-        """From now on, tell of this."""
-        self._vitals = vitals
+    def follow(self, summary: Callable[[], NodeSummary]) -> None:
+        """Report this node from now on."""
+        self._summary = summary
 
     async def run(self) -> None:
-        """Tell forever, if there is anybody who listens."""
+        """Notify until cancelled, if there is a service manager."""
         if not self._manager.listens:
             return
         watchdog_seconds = self._manager.watchdog_seconds or _TICK_SECONDS * 2
@@ -55,23 +55,23 @@ class NotifyLoop:
             await self._clock.sleep(min(watchdog_seconds / 2, _TICK_SECONDS) if self._is_ready else _START_SECONDS)
 
     def sync(self) -> None:
-        """Tell once."""
-        vitals = self._vitals()
-        if vitals and vitals.stalls:
-            log.error("Do not notify watchdog this iteration as a loop is stuck", dict(vitals.stalls))
+        """Notify once."""
+        summary = self._summary()
+        if summary and summary.stalls:
+            log.error("Do not notify watchdog this iteration as a loop is stuck", dict(summary.stalls))
             return
-        news = self._sign_of_life(vitals)
-        with self._isolation.attempt("words"):  # words are for people: a sign of life does not depend on them
-            if (words := in_words(self._name, vitals)) != self._words:
-                self._words = words
-                news.append(f"STATUS={words}")
-        if news:
-            self._manager.tell(*news)
+        assignments = self._sign_of_life(summary)
+        with self._isolation.attempt("status"):  # a text for people: a sign of life does not depend on it
+            if (text := status_text(self._name, summary)) != self._status_text:
+                self._status_text = text
+                assignments.append(f"STATUS={text}")
+        if assignments:
+            self._manager.notify(*assignments)
 
-    def _sign_of_life(self, vitals: NodeHealth | None) -> list[str]:
+    def _sign_of_life(self, summary: NodeSummary | None) -> list[str]:
         if self._is_ready:
             return ["WATCHDOG=1"]
-        if vitals and vitals.lease_age_seconds is not None:
+        if summary and summary.lease_age_seconds is not None:
             self._is_ready = True
             return ["READY=1"]
         if self._clock.monotonic() - self._asked_at < _TICK_SECONDS:
@@ -81,32 +81,34 @@ class NotifyLoop:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """What is done within is a reload."""
+        """Notify the manager of a reload that lasts as long as the context."""
         if self._is_ready:
-            self._manager.tell("RELOADING=1", f"MONOTONIC_USEC={int(self._clock.monotonic() * 1e6)}")
+            self._manager.notify("RELOADING=1", f"MONOTONIC_USEC={int(self._clock.monotonic() * 1e6)}")
         try:
             yield
         finally:
             if self._is_ready:
-                self._manager.tell("READY=1")
+                self._manager.notify("READY=1")
 
     def stopping(self) -> None:
-        """We are about to end."""
-        self._manager.tell("STOPPING=1", f"STATUS={self._name}: ending")
+        """Notify the manager that the process is about to end."""
+        self._manager.notify("STOPPING=1", f"STATUS={self._name}: ending")
 
 
-def in_words(name: str, vitals: NodeHealth | None) -> str:
-    """One line for `systemctl status`; without vitals there is no node yet."""
-    if vitals is None:
+def status_text(name: str, summary: NodeSummary | None) -> str:
+    """One line for `systemctl status`; without summary there is no node yet."""
+    if summary is None:
         return f"{name}: waiting to be let into the cluster"
-    if vitals.node is None:
+    if summary.node is None:
         return f"{name}: waiting for the API server"
-    ready = find_condition(vitals.node.get("status", {}), "Ready")
+    ready = find_condition(summary.node.get("status", {}), "Ready")
     is_ready = ready is not None and ready["status"] == "True"
-    told = "Ready" if is_ready else f"NotReady ({_on_one_line(ready.get('message')) if ready else 'no status yet'})"
-    if vitals.lease_age_seconds is None:
-        return f"{name}: {told}, no lease yet"
-    return f"{name}: {told}, lease renewed {format_seconds(round(vitals.lease_age_seconds))} ago"
+    readiness = (
+        "Ready" if is_ready else f"NotReady ({_on_one_line(ready.get('message')) if ready else 'no status yet'})"
+    )
+    if summary.lease_age_seconds is None:
+        return f"{name}: {readiness}, no lease yet"
+    return f"{name}: {readiness}, lease renewed {format_seconds(round(summary.lease_age_seconds))} ago"
 
 
 def _on_one_line(message: object) -> str:

@@ -98,11 +98,11 @@ class Registration:
         except (AlreadyExists, Forbidden) as refusal:
             registered = await self._reconcile(await self._existing(refusal), node)
             if self._state.is_deleted:
-                return registered  # others made it again: the first report tells what is new of its status
+                return registered  # others made it again: the first report sends what is new of its status
         else:
             log.info("Successfully registered node", {"node": self._state.name})
             self._state.startup.registered()
-        # kubelet tells the status that it registers with, whether a Node is there already or not
+        # kubelet records events of the status that it registers with, whether a Node is there already or not
         for event in status_events(self._state.name, {}, node["status"]):
             self._events.record(event)
         return registered

@@ -19,7 +19,7 @@ from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind
 log = logging.getLogger(__name__)
 
 _SUBJECT = "shutdown"
-_TELL_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
+_REPORT_SECONDS = 3.0  # an API server that does not answer does not keep a machine from going down
 _RECONNECT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 _RELOAD_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8)  # as kubelet: logind reads its settings in its own time
@@ -59,8 +59,8 @@ class GracefulShutdown:
         self._events.record(SHUTDOWN_DETECTED)
         self._state.block(_SUBJECT, SHUTTING_DOWN)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._until_told(), name=f"{type(self).__name__}-told")
-            with self._isolation.attempt("pods"):  # the cluster is told all the same
+            group.create_task(self._wait_until_reported(), name="shutdown-report")
+            with self._isolation.attempt("pods"):  # the node is reported as not ready all the same
                 await self._end_pods()
         self._ended.set(value=self._clock.now().timestamp())
 
@@ -69,26 +69,23 @@ class GracefulShutdown:
         self._events.record(SHUTDOWN_CANCELLED)
         self._state.clear(_SUBJECT)
 
-    async def _until_told(self) -> None:
-        with self._isolation.attempt("told"):
-            await self._wait_until_told()
+    async def _wait_until_reported(self) -> None:
+        with self._isolation.attempt("report"):
+            deadline = self._clock.monotonic() + _REPORT_SECONDS
+            while not self._is_reported():
+                if (left_seconds := deadline - self._clock.monotonic()) <= 0:
+                    log.error("The shutdown was not reported to the API server in time", {"seconds": _REPORT_SECONDS})
+                    return
+                await self._state.wait_for_update(left_seconds)
+            log.info("The API server shows that the node is shutting down")
 
-    async def _wait_until_told(self) -> None:
-        end = self._clock.monotonic() + _TELL_SECONDS
-        while not self._is_told():
-            if (left := end - self._clock.monotonic()) <= 0:
-                log.error("The API server was not told of the shutdown in time", {"seconds": _TELL_SECONDS})
-                return
-            await self._state.wait_for_update(left)
-        log.info("The API server knows that the node is shutting down")
-
-    def _is_told(self) -> bool:
+    def _is_reported(self) -> bool:
         ready = find_condition((self._state.node() or {}).get("status", {}), "Ready")
         return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 
 class ShutdownManager:
-    """Holds a shutdown of the machine back until the cluster was told."""
+    """Delays a shutdown of the machine until the node is reported as not ready and its pods have ended."""
 
     def __init__(
         self, *, periods: Sequence[GracePeriod], logind: LogindApi, shutdown: GracefulShutdown, clock: Clock
@@ -97,7 +94,7 @@ class ShutdownManager:
         self._logind = logind
         self._shutdown = shutdown
         self._clock = clock
-        self._listens = False  # whether logind tells us of shutdowns
+        self._listens = False  # whether logind announces shutdowns
         self._begun = False
 
     async def run(self) -> None:
@@ -115,7 +112,7 @@ class ShutdownManager:
             log.log(V1, "Restarting watch for node shutdown events")
 
     async def process_ends(self) -> None:
-        """The process was told to end, which is a shutdown of the node where nobody else would tell of one."""
+        """Take the end of the process for a shutdown of the node, unless logind would announce one."""
         if not self._listens and not self._begun:
             await self._begin()
 
@@ -142,7 +139,7 @@ class ShutdownManager:
         await self._shutdown.begin()
 
     async def _hold(self, session: LogindSession) -> None:
-        """Take the lock; without it we still hear of a shutdown, and tell of it as fast as we can."""
+        """Take the inhibitor lock; without it, logind announces a shutdown but does not wait for the report."""
         try:
             await session.inhibit()
         except LogindRefused as error:

@@ -61,7 +61,7 @@ class StatusController:
         self._reports = scheduling.dependencies.metrics.register(
             Counter(
                 "fake_kubelet_status_reports_total",
-                "Status reports that were sent, skipped because nothing was to be told, or failed.",
+                "Status reports that were sent, skipped because nothing had changed, or failed.",
                 ("outcome", "reason"),
             )
         )
@@ -158,9 +158,9 @@ class StatusController:
             self._reports.add("skipped", "unchanged")
         if is_ready(desired.status):
             self._state.startup.ready()
-        self._tell(node, facts, desired.status)
+        self._record_changes(node, facts, desired.status)
 
-    def _tell(self, node: Object, facts: Facts, status: Object) -> None:
+    def _record_changes(self, node: Object, facts: Facts, status: Object) -> None:
         """Record what changed: an event is the difference between two states."""
         cordoned = bool(node.get("spec", {}).get("unschedulable"))
         events = [
@@ -186,7 +186,7 @@ class StatusController:
     def _failed(self, error: ApiError) -> None:
         self._fails = True
         if isinstance(error, NotFound):
-            self._health.settled()  # there is no Node to tell about; to register it is another matter
+            self._health.settled()  # there is no Node to report; the registration has a failure of its own
         else:
             self._health.failed(error)
         log.error("Error updating node status, will retry", {"err": error})

@@ -5,7 +5,7 @@ import random
 from agent.core.schedule import jittered
 from agent.ports import ApiError, Clock, Rand
 
-ASKED_JITTER = 0.5  # a busy server tells all its clients the same number of seconds
+ASKED_JITTER = 0.5  # a busy server asks all its clients to wait for the same number of seconds
 
 
 class Backoff:

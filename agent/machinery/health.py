@@ -71,7 +71,7 @@ class LoopHealth:
         self._durations.observe(self.loop, value=took_seconds)
 
     def settled(self) -> None:
-        """All is well until a failure is told."""
+        """Count the loop as well until a failure is reported."""
         self.is_settled = True
         self._well_at = self._heard_at = self._clock.monotonic()
 
@@ -94,9 +94,9 @@ class LoopHealth:
         """Why the loop is overdue; None while it is not."""
         if self.age_seconds <= self.deadline_seconds:
             return None
-        told = f"no success for {format_seconds(round(self.age_seconds))}"
+        text = f"no success for {format_seconds(round(self.age_seconds))}"
         is_recent = self.failure and self.failure.at_seconds >= self._well_at
-        return f"{told}: {self.failure.reason}" if self.failure and is_recent else told
+        return f"{text}: {self.failure.reason}" if self.failure and is_recent else text
 
     @property
     def stall(self) -> str | None:
@@ -251,11 +251,11 @@ class HealthRegistry:
 
     def _first_of_each(self, complaint: Callable[[LoopHealth], str | None]) -> Mapping[str, str]:
         nodes = len({health.node_name for health in self._loops if health.node_name})
-        found: dict[str, str] = {}
+        complaints: dict[str, str] = {}
         for health in self._loops:
-            if health.loop not in found and (text := complaint(health)):
-                found[health.loop] = f"{health.node_name}: {text}" if nodes > 1 and health.node_name else text
-        return found
+            if health.loop not in complaints and (text := complaint(health)):
+                complaints[health.loop] = f"{health.node_name}: {text}" if nodes > 1 and health.node_name else text
+        return complaints
 
     def _families(self) -> Iterator[Family]:
         ages = Gauge("fake_kubelet_loop_age_seconds", "Seconds since a loop was last well.", ("loop",))

@@ -218,8 +218,8 @@ def _is_fatal(error: Exception) -> bool:
 
 def _words(error: Exception) -> str:
     """An error on one line; others may have written a part of it."""
-    told = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
-    return "".join(char if char.isprintable() else " " for char in told)
+    text = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _is_being_cancelled() -> bool:

@@ -54,7 +54,7 @@ class EventRecorder:
         self._drained: asyncio.Event | None = None  # while somebody waits for it
 
     def record(self, event: EventLike, about: Object | None = None) -> None:
-        """Queue an event about an object, or about the Node where none is given; never waits."""
+        """Queue an event about an object, or about the Node where that is None; never waits."""
         log.log(V2, "Recording event message for node", {"node": self._name, "event": event.reason})
         self._recorded += 1
         with self.isolation.attempt(event=event.reason) as attempt:

@@ -16,7 +16,7 @@ def test_a_stop_in_the_middle_of_an_outage_takes_no_longer_than_its_deadline(joi
     proxy.set(silent=True)
     member.wait_until_logged("no answer within 4s")
     assert member.process.stop(within=_PATIENCE_SECONDS) == 0
-    assert '"Last words were not heard in time" seconds=3' in member.process.log_text()
+    assert '"Stopping takes too long, ending without the rest" seconds=3' in member.process.log_text()
 
 
 def test_a_second_signal_ends_it_at_once(join, proxy):

@@ -68,7 +68,7 @@ def test_at_poweroff_the_cluster_knows_before_the_machine_goes(member, figure):
     own = [entry for entry in journal if all(entry[key] == journal[-1][key] for key in ("_BOOT_ID", "_PID"))]
     told = [entry["MESSAGE"].partition("] ")[2].partition('" ')[0].strip('"') for entry in own]
     assert told[-1] == "Stopped kubelet"
-    assert "The API server knows that the node is shutting down" in told[:-1]
+    assert "The API server shows that the node is shutting down" in told[:-1]
     member.machine.boot()
     member.wait_until_ready()
     assert member.node()["metadata"]["uid"] == uid

@@ -18,7 +18,7 @@ def mailbox(request, tmp_path, monkeypatch):
 
 
 def test_what_is_told_arrives_as_one_message(mailbox):
-    Systemd.from_environment().tell("READY=1", "STATUS=n1: Ready")
+    Systemd.from_environment().notify("READY=1", "STATUS=n1: Ready")
     assert mailbox.recv(4096) == b"READY=1\nSTATUS=n1: Ready"
 
 
@@ -36,5 +36,5 @@ def test_a_watchdog_of_another_process_is_not_ours(monkeypatch):
 
 
 def test_a_service_manager_that_is_away_misses_it_and_nothing_else_happens(tmp_path):
-    Systemd(str(tmp_path / "nobody")).tell("READY=1")
-    Systemd().tell("READY=1")
+    Systemd(str(tmp_path / "nobody")).notify("READY=1")
+    Systemd().notify("READY=1")
