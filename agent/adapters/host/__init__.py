@@ -1,6 +1,6 @@
 """The Linux machine: psutil, /proc, /sys, /etc and statvfs → HostSnapshot."""
 
-from agent.adapters.host.identity import architecture, booted_at
 from agent.adapters.host.linux import LinuxHost
+from agent.adapters.host.machine import architecture, booted_at
 
 __all__ = ["LinuxHost", "architecture", "booted_at"]

@@ -1,25 +1,27 @@
-"""Which cgroups we see, and the limits of our own, for those who want a container's size told and not its host's."""
+"""Which cgroups are visible, and the limits of our own, for a node that reports its container's size."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from agent.adapters.host.files import HostFiles
 from agent.core.capacity import parse_cpu_list
 from agent.core.model import HostSnapshot
 
+CgroupVersion = Literal[0, 1, 2]
 _V1_UNLIMITED = 2**62  # a v1 memory limit above this means none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What our own cgroup allows, and has in use; 0 is no limit."""
+    """What our own cgroup allows and uses; 0 is no limit."""
 
     cpu_millicores: int
     memory_bytes: int
     working_set_bytes: int
 
 
-def root_version(files: HostFiles) -> int:
-    """1 or 2: the cgroups whose root is in sight; 0 where there are none, or only those of a container."""
+def root_version(files: HostFiles) -> CgroupVersion:
+    """Return the version of the cgroups whose root is visible; 0 if there are none, or only those of a container."""
     if files.exists("sys/fs/cgroup/memory/cgroup.sane_behavior"):  # of all cgroups only the root has this
         return 1
     if files.exists("sys/fs/cgroup/cgroup.controllers") and not files.exists("sys/fs/cgroup/cgroup.type"):
@@ -27,26 +29,26 @@ def root_version(files: HostFiles) -> int:
     return 0
 
 
-def mounted_version(files: HostFiles) -> int:
-    """1 or 2: the cgroups that are mounted, be they the machine's or those of a container; 0 where there are none."""
+def mounted_version(files: HostFiles) -> CgroupVersion:
+    """Return the version of the cgroups that are mounted, the machine's or those of a container; 0 if none are."""
     if files.exists("sys/fs/cgroup/cgroup.controllers"):
         return 2
     return 1 if files.exists("sys/fs/cgroup/memory") else 0
 
 
 def own_folder(files: HostFiles) -> str | None:
-    """Where the cgroup is that we run in; None without cgroup v2."""
+    """Return the folder of the cgroup that we run in; None without cgroup v2."""
     return _own_path(files, "") if files.exists("sys/fs/cgroup/cgroup.controllers") else None
 
 
 def own_limits(files: HostFiles) -> Limits:
-    """The limits of the cgroup that we run in; a root has none."""
+    """Return the limits of the cgroup that we run in; a root has none."""
     folder = own_folder(files)
     return _v1(files) if folder is None else _v2(files, folder)
 
 
 def limited(host: HostSnapshot, limits: Limits) -> HostSnapshot:
-    """The host, cut down to what our own cgroup allows."""
+    """Return the host, cut down to what our own cgroup allows."""
     cpu_millicores = min(host.cpu_millicores, limits.cpu_millicores or host.cpu_millicores)
     if not 0 < limits.memory_bytes < host.memory_bytes:
         return replace(host, cpu_millicores=cpu_millicores)
@@ -90,17 +92,17 @@ def _v1(files: HostFiles) -> Limits:
 
 
 def _least(quota_millicores: int, cpu_list: str) -> int:
-    """The smaller of two limits, of which either may be missing."""
+    """Return the smaller of two limits, of which either may be missing."""
     return min(filter(None, (quota_millicores, 1000 * len(parse_cpu_list(cpu_list)))), default=0)
 
 
 def _line(files: HostFiles, name: str, default: str) -> str:
-    """A file of one line, which not every cgroup has."""
+    """Return the line of a file, which not every cgroup has."""
     return next(iter(files.lines(name)), default)
 
 
 def _own_path(files: HostFiles, controller: str) -> str | None:
-    """Our cgroup's folder; in a cgroup namespace, or where it is mounted as the root, that is the root."""
+    """Return our cgroup's folder; in a cgroup namespace, or if it is mounted as the root, that is the root."""
     for line in files.lines("proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         if controllers == controller or (controller and controller in controllers.split(",")):

@@ -1,91 +1,136 @@
-"""Readings that may fail or hang, made so that only they suffer."""
+"""Sensors of the host that may fail or hang: each costs its own values only, and never more than a deadline."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
 
-from agent.adapters.host.sensor_metrics import SensorMetrics
+from agent.core.metrics import Counter, Family, Gauge, Histogram
 
 log = logging.getLogger(__name__)
 
-_DEADLINE_SECONDS = 1.0
+T = TypeVar("T")
+Sensors = Mapping[str, Callable[[T], T]]
+"""Functions by the name of a sensor: each takes the last value, and returns it with the sensor's fields read anew."""
 
-Readings = Mapping[str, Callable[[], Mapping[str, Any]]]  # sensor → what reads some values
+_DEADLINE_SECONDS = 1.0
+_FAILED, _TIMEOUT = "failed", "timeout"
+_BUCKETS_SECONDS = (0.1, 1.0)  # a second is the deadline; more buckets would make every scrape dearer
+
+
+class SensorMetrics:
+    """Durations and errors by sensor; all readers of a host share one."""
+
+    def __init__(self) -> None:
+        self._durations = Histogram(
+            "fake_kubelet_sensor_duration_seconds",
+            "How long a reading of the host took.",
+            ("sensor",),
+            _BUCKETS_SECONDS,
+        )
+        self._errors = Counter(
+            "fake_kubelet_sensor_errors_total",
+            "Readings of the host that failed, or did not come back in time.",
+            ("sensor", "reason"),
+        )
+        self._hanging = Gauge(
+            "fake_kubelet_sensor_hanging", "Whether a reading of the host has not come back.", ("sensor",)
+        )
+
+    def read(self, sensor: str, took_seconds: float, *, failed: bool) -> None:
+        """Count a reading that returned, in time or late, with a value or without."""
+        self._durations.observe(sensor, value=took_seconds)
+        self._hanging.set(sensor, value=0.0)
+        if failed:
+            self._errors.add(sensor, _FAILED)
+
+    def hangs(self, sensor: str) -> None:
+        """Count a reading that did not return in time."""
+        self._errors.add(sensor, _TIMEOUT)
+        self._hanging.set(sensor, value=1.0)
+
+    def families(self) -> Iterator[Family]:
+        """The same as metrics."""
+        for metric in (self._durations, self._errors, self._hanging):
+            yield metric.family()
 
 
 class _Reading(NamedTuple):
-    """How one reading went."""
+    """How one reading of a sensor went."""
 
     sensor: str
     took_seconds: float
     failed: bool
 
 
-class DeadlineReader:
-    """Readings of the host, made together in one thread; a good value stands until a better one comes."""
+class DeadlineReader(Generic[T]):
+    """Reads sensors together in one thread; the last value of each stays until a reading of it succeeds."""
 
     def __init__(
         self,
-        readings: Readings,
+        initial: T,
+        sensors: Sensors[T],
         *,
         deadline_seconds: float = _DEADLINE_SECONDS,
         first_deadline_seconds: float | None = None,
         metrics: SensorMetrics | None = None,
     ) -> None:
-        self._readings = readings
+        self._value = initial
+        self._sensors = sensors
         self._deadline_seconds = deadline_seconds
         self._first_deadline_seconds = first_deadline_seconds or deadline_seconds  # there is no last value to keep yet
         self._metrics = metrics or SensorMetrics()
         self._pending: asyncio.Future[list[_Reading]] | None = None
-        self._under_way = ""  # the reading that is made at the moment
-        self._values: dict[str, Any] = {}
-        self._faults: dict[str, str] = {}
+        self._has_value = False
+        self._current_sensor = ""  # the one that the thread reads at the moment
+        self._errors: dict[str, str] = {}
 
     @property
     def hangs(self) -> bool:
         """Whether a reading has not come back."""
         return self._pending is not None and not self._pending.done()
 
-    async def read(self) -> Mapping[str, Any]:
-        """The values, read now if that takes no longer than the deadline; a reading that hangs is not started again."""
+    async def read(self) -> T:
+        """Return the value, read now if the deadline allows it; a reading that hangs is not started again."""
         if self.hangs:
-            return self._values
-        deadline_seconds = self._deadline_seconds if self._values else self._first_deadline_seconds
+            return self._value
+        deadline_seconds = self._deadline_seconds if self._has_value else self._first_deadline_seconds
         self._pending = asyncio.get_running_loop().run_in_executor(None, self._read_all)
         self._pending.add_done_callback(self._count)  # in the event loop, however late it comes
         try:
             async with asyncio.timeout(deadline_seconds):
                 await asyncio.shield(self._pending)
         except TimeoutError:
-            told = {"sensor": self._under_way, "seconds": deadline_seconds}
-            log.error("Host does not answer, keeping its last values", told)
-            self._metrics.hangs(self._under_way)
-        return self._values
+            fields = {"sensor": self._current_sensor, "seconds": deadline_seconds}
+            log.error("Host does not answer, keeping its last values", fields)
+            self._metrics.hangs(self._current_sensor)
+        return self._value
 
     def _read_all(self) -> list[_Reading]:
-        return [self._read(name, reading) for name, reading in self._readings.items()]
+        return [self._read(name, sensor) for name, sensor in self._sensors.items()]
 
-    def _read(self, name: str, reading: Callable[[], Mapping[str, Any]]) -> _Reading:
-        self._under_way, began = name, time.monotonic()
+    def _read(self, name: str, sensor: Callable[[T], T]) -> _Reading:
+        self._current_sensor, began = name, time.monotonic()
         try:
-            self._values |= reading()
+            self._value = sensor(self._value)
         except Exception as error:  # psutil's errors, and whatever else odd text in /proc may lead to
             self._failed(name, f"{type(error).__name__}: {error}", error)
         else:
-            if self._faults.pop(name, None):
+            self._has_value = True
+            if self._errors.pop(name, None):
                 log.info("Host can be read again", {"sensor": name})
-        return _Reading(name, time.monotonic() - began, failed=name in self._faults)
+        return _Reading(name, time.monotonic() - began, failed=name in self._errors)
 
     def _count(self, done: asyncio.Future[list[_Reading]]) -> None:
         if not done.cancelled() and not done.exception():
             for name, took_seconds, failed in done.result():
                 self._metrics.read(name, took_seconds, failed=failed)
 
-    def _failed(self, name: str, fault: str, error: Exception) -> None:
+    def _failed(self, name: str, message: str, error: Exception) -> None:
         is_expected = isinstance(error, OSError | ValueError | LookupError)
-        if self._faults.get(name) != fault:  # said once, not every second
-            self._faults[name] = fault
-            told = {"sensor": name, "err": fault}
-            log.error("Unable to read the host, keeping its last values", told, exc_info=None if is_expected else error)
+        if self._errors.get(name) != message:  # logged once, not every second
+            self._errors[name] = message
+            fields = {"sensor": name, "err": message}
+            exc_info = None if is_expected else error
+            log.error("Unable to read the host, keeping its last values", fields, exc_info=exc_info)

@@ -1,9 +1,11 @@
-"""The host's small text files, below wherever its root is mounted."""
+"""The host's small text files and its filesystems, below wherever its root is mounted."""
 
 import os
 from pathlib import Path
 
-_MOST_BYTES = 1 << 20  # at a time
+from agent.core.model import Filesystem
+
+_READ_BYTES = 1 << 20
 
 
 class HostFiles:
@@ -13,7 +15,7 @@ class HostFiles:
         self._root = str(root).rstrip("/")
 
     def path(self, name: str) -> Path:
-        """Where a file of the host is for us; `name` may start with a slash."""
+        """Return the path at which this process sees a file of the host; `name` may start with a slash."""
         return Path(self._name(name))
 
     def exists(self, name: str) -> bool:
@@ -21,38 +23,38 @@ class HostFiles:
         return os.access(self._name(name), os.F_OK)
 
     def text(self, name: str) -> str:
-        """The content without white space around it."""
+        """Return the content without white space around it."""
         file = os.open(self._name(name), os.O_RDONLY | os.O_CLOEXEC)
         try:
             # The kernel hands out most of its lists a page at a time, whatever it is asked for.
-            return b"".join(iter(lambda: os.read(file, _MOST_BYTES), b"")).decode("utf-8", "replace").strip("\n\0 ")
+            return b"".join(iter(lambda: os.read(file, _READ_BYTES), b"")).decode("utf-8", "replace").strip("\n\0 ")
         finally:
             os.close(file)
 
     def number(self, name: str) -> int:
-        """A file that holds one number."""
+        """Return the number that is all the content of a file."""
         return int(self.text(name))
 
     def lines(self, name: str) -> list[str]:
-        """The lines; none where there is no such file."""
+        """Return the lines; none if there is no such file."""
         try:
             return self.text(name).splitlines()
         except FileNotFoundError:
             return []
 
     def numbers(self, name: str, *keys: str) -> dict[str, int]:
-        """Some values of a file of `key value` or `key: value kB` lines; those that it lacks are left out."""
+        """Return some values of a file of `key value` or `key: value kB` lines, without the keys that it lacks."""
         text = f"\n{self.text(name)}\n"
-        found = {}
+        values = {}
         for key in keys:
             for mark in (f"\n{key} ", f"\n{key}:"):
                 start = text.find(mark)
                 if start >= 0:
-                    found[key] = int(text[start + len(mark) : text.index("\n", start + 1)].split(maxsplit=1)[0])
-        return found
+                    values[key] = int(text[start + len(mark) : text.index("\n", start + 1)].split(maxsplit=1)[0])
+        return values
 
     def first(self, names: tuple[str, ...]) -> str:
-        """The content of the first file that can be read; nothing where none can."""
+        """Return the content of the first file that can be read; empty if none can."""
         for name in names:
             try:
                 return self.text(name)
@@ -62,3 +64,23 @@ class HostFiles:
 
     def _name(self, name: str) -> str:
         return f"{self._root}/{name.lstrip('/')}"
+
+
+def filesystem_of(folder: Path) -> Filesystem:
+    """Return the filesystem that holds a folder, or will hold it once somebody creates it."""
+    try:
+        return filesystem_at(folder)
+    except FileNotFoundError:
+        return filesystem_of(folder.parent)
+
+
+def filesystem_at(path: Path) -> Filesystem:
+    """Return the filesystem at a path that exists."""
+    stat = os.statvfs(path)
+    return Filesystem(
+        capacity_bytes=stat.f_frsize * stat.f_blocks,
+        available_bytes=stat.f_frsize * stat.f_bavail,
+        inodes=stat.f_files,
+        inodes_free=stat.f_ffree,
+        used_bytes=stat.f_frsize * (stat.f_blocks - stat.f_bfree),
+    )

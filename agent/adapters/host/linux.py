@@ -1,102 +1,146 @@
-"""The machine as a whole, read in full or at a glance."""
+"""The host that a node reports: everything about it, or only what may change from one second to the next."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.host.cgroup import limited, own_limits
-from agent.adapters.host.deadline_reader import DeadlineReader
-from agent.adapters.host.files import HostFiles
-from agent.adapters.host.identity import architecture, identity
-from agent.adapters.host.machine import cpus, filesystem, hugepages, memory, task_limit, tasks
-from agent.adapters.host.network import default_routes, interfaces, resolve
-from agent.adapters.host.sensor_metrics import SensorMetrics
+from agent.adapters.host.cgroup import Limits, limited, mounted_version, own_limits
+from agent.adapters.host.counters import memory_usage
+from agent.adapters.host.deadline_reader import DeadlineReader, SensorMetrics, Sensors
+from agent.adapters.host.files import HostFiles, filesystem_of
+from agent.adapters.host.machine import (
+    architecture,
+    hugepages_bytes,
+    network,
+    online_cpus,
+    os_image,
+    pids_max,
+    pids_used,
+    resolve,
+    system_uuid,
+)
 from agent.adapters.host.usage import UsageReader
 from agent.core.config import Config
 from agent.core.metrics import Family
-from agent.core.model import HostSnapshot, Network
-from agent.core.usage import Detail, HostUsage
+from agent.core.model import Filesystem, HostSnapshot, IPAddress
+from agent.core.usage import Detail, HostUsage, MemoryUsage
 from agent.ports import Clock
 
 _FIRST_DEADLINE_SECONDS = 10.0
 _RESOLVER_SECONDS = 2.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kernel:
+    """What the kernel answers at once, whatever the disks do."""
+
+    online_cpus: frozenset[int] = frozenset()
+    memory: MemoryUsage | None = None
+    pids_used: int | None = None
+    limits: Limits | None = None
+
+
 class LinuxHost:
-    """Reads the machine it runs on; what blocks happens in threads, and within a deadline."""
+    """Reads the machine it runs on; what blocks runs in threads, and within a deadline."""
 
     def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
-        files = HostFiles(Path(config.host_root))
         self._config = config
-        self._files = files
-        self._last = HostSnapshot(architecture=architecture())
-        self._metrics = metrics = SensorMetrics()
-        kernel = {"cpu": lambda: cpus(files), "memory": lambda: memory(files), "pids": lambda: tasks(files)}
-        if config.resources.from_cgroup:
-            kernel["cgroup"] = lambda: {"limits": own_limits(files)}
+        self._files = HostFiles(Path(config.host_root))
+        self._metrics = SensorMetrics()
+        self._described = HostSnapshot(architecture=architecture())
+        self._last = self._described
         # A machine that is slow to answer at first is not a machine without memory.
-        self._kernel = DeadlineReader(kernel, first_deadline_seconds=_FIRST_DEADLINE_SECONDS, metrics=metrics)
-        self._storage = DeadlineReader(
-            {"nodefs": lambda: {"nodefs": filesystem(files.path(config.root_dir))}}, metrics=metrics
+        self._kernel = DeadlineReader(
+            _Kernel(), self._kernel_sensors(), first_deadline_seconds=_FIRST_DEADLINE_SECONDS, metrics=self._metrics
         )
-        self._slow = DeadlineReader(
+        self._storage: DeadlineReader[Filesystem | None] = DeadlineReader(
+            None, {"nodefs": lambda _: filesystem_of(self._files.path(config.root_dir))}, metrics=self._metrics
+        )
+        self._description = DeadlineReader(
+            self._described,
             {
-                "identity": lambda: identity(files, config),
-                "hugepages": lambda: hugepages(files),
-                "pid limit": lambda: task_limit(files),
-                "network": self._network,
+                "identity": self._read_identity,
+                "hugepages": lambda host: replace(host, hugepages_bytes=hugepages_bytes(self._files)),
+                "pid limit": lambda host: replace(host, pids_max=pids_max(self._files)),
+                "network": lambda host: replace(host, network=network(self._files)),
             },
             first_deadline_seconds=_FIRST_DEADLINE_SECONDS,
-            metrics=metrics,
+            metrics=self._metrics,
         )
-        self._resolver = DeadlineReader(
-            {"resolver": lambda: {"addresses": resolve(config.node_name)}},
+        self._resolver: DeadlineReader[tuple[IPAddress, ...]] = DeadlineReader(
+            (),
+            {"resolver": lambda _: resolve(config.node_name)},
             deadline_seconds=_RESOLVER_SECONDS,
-            metrics=metrics,
+            metrics=self._metrics,
         )
-        self._usage = UsageReader(files, clock or SystemClock(), metrics, root_dir=config.root_dir)
+        self._usage = UsageReader(self._files, clock or SystemClock(), self._metrics, root_dir=config.root_dir)
 
     @property
     def hangs(self) -> bool:
         """Whether some reading has not come back: a thread that cannot be waited for."""
-        probes = (self._kernel, self._storage, self._slow, self._resolver)
-        return self._usage.hangs or any(probe.hangs for probe in probes)
+        readers = (self._kernel, self._storage, self._description, self._resolver, self._usage)
+        return any(reader.hangs for reader in readers)
 
     def families(self) -> Iterator[Family]:
         """How the readings went, as metrics."""
         return self._metrics.families()
 
     async def glance(self) -> HostSnapshot:
-        """What may change from one second to the next; the rest as it was."""
-        values: dict[str, Any] = {**await self._kernel.read(), **await self._storage.read()}
-        limits = values.pop("limits", None)
-        self._last = replace(self._last, **values)
-        if limits:
-            self._last = limited(self._last, limits)
+        """Read what may change from one second to the next; the rest is as it was."""
+        kernel, nodefs = await self._kernel.read(), await self._storage.read()
+        host = replace(
+            self._described,
+            online_cpus=kernel.online_cpus,
+            cpu_millicores=1000 * len(kernel.online_cpus),
+            pids_used=kernel.pids_used,
+            nodefs=nodefs,
+        )
+        if kernel.memory:
+            host = replace(
+                host,
+                memory_bytes=kernel.memory.total_bytes,
+                memory_available_bytes=kernel.memory.total_bytes - kernel.memory.working_set_bytes,
+                swap_bytes=kernel.memory.swap_total_bytes,
+            )
+        self._last = limited(host, kernel.limits) if kernel.limits else host
         return self._last
 
     async def snapshot(self) -> HostSnapshot:
-        """Everything."""
-        values = dict(await self._slow.read())
-        if self._needs_resolver:
-            network: Network = values.get("network", Network())
-            addresses = (await self._resolver.read()).get("addresses", ())
-            values["network"] = replace(network, node_name_addresses=addresses)
-        self._last = replace(self._last, **values)
+        """Read everything."""
+        host = await self._description.read()
+        if all(ip.is_unspecified for ip in self._config.node_ips):
+            addresses = await self._resolver.read()
+            host = replace(host, network=replace(host.network, node_name_addresses=addresses))
+        self._described = host
         return await self.glance()
 
     async def usage(self, detail: Detail) -> HostUsage:
-        """What of the machine is in use, or of our own cgroup if that is to be the machine; read when somebody asks."""
+        """Read what of the machine is in use, or of our own cgroup if the settings make that the machine."""
         usage = await self._usage.read(detail, self._last)
         if self._config.resources.from_cgroup and usage.own:
             return replace(usage, root=usage.own)
         return usage
 
-    @property
-    def _needs_resolver(self) -> bool:
-        return all(ip.is_unspecified for ip in self._config.node_ips)
+    def _kernel_sensors(self) -> Sensors[_Kernel]:
+        files = self._files
+        sensors: dict[str, Callable[[_Kernel], _Kernel]] = {
+            "cpu": lambda kernel: replace(kernel, online_cpus=online_cpus(files)),
+            "memory": lambda kernel: replace(kernel, memory=memory_usage(files)),
+            "pids": lambda kernel: replace(kernel, pids_used=pids_used(files)),
+        }
+        if self._config.resources.from_cgroup:
+            sensors["cgroup"] = lambda kernel: replace(kernel, limits=own_limits(files))
+        return sensors
 
-    def _network(self) -> dict[str, object]:
-        return {"network": Network(interfaces=interfaces(), default_routes=default_routes(self._files))}
+    def _read_identity(self, host: HostSnapshot) -> HostSnapshot:
+        return replace(
+            host,
+            machine_id=self._files.first(self._config.machine_id_files),
+            system_uuid=system_uuid(self._files),
+            boot_id=self._files.first(self._config.boot_id_files),
+            cgroup_version=mounted_version(self._files),
+            kernel_version=platform.release(),
+            os_image=os_image(self._files),
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.adapters.host.sensor_metrics import SensorMetrics
+from agent.adapters.host.deadline_reader import SensorMetrics
 from agent.adapters.metrics.own import OwnMetrics
 from agent.adapters.request_metrics import RequestMetrics
 from agent.controllers.certificates import CertificateMetrics
