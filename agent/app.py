@@ -10,8 +10,7 @@ from pathlib import Path
 
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.clock import SystemClock
-from agent.adapters.credential_reloader import CredentialReloader
-from agent.adapters.credentials import load_credentials
+from agent.adapters.credentials import CredentialReloader, load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind

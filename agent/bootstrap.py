@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from agent.adapters.certificates.bootstrap_files import (
     BootstrapFiles,
@@ -30,7 +31,7 @@ from agent.ports import Clock, NotSigned, StartError
 
 log = logging.getLogger(__name__)
 
-_PREFIX = "kubelet-client"
+_PREFIX: Final = "kubelet-client"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,19 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agent.adapters.api_connection import ApiConnection
+from agent.adapters.api_connection import ApiConnection, RequestMetrics
 from agent.adapters.credentials import Credentials
 from agent.adapters.host import architecture
-from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
-from agent.adapters.kube_pods import KubePods, pods_of
+from agent.adapters.kube import (
+    KubeCSINodes,
+    KubeEvents,
+    KubeLeases,
+    KubeNodes,
+    KubePods,
+    KubeSelection,
+    PodSelection,
+)
 from agent.adapters.manifests import ManifestFiles
-from agent.adapters.request_metrics import RequestMetrics
 from agent.core.config import Config
 from agent.node import NodeClients, PodClients
 from agent.ports import WatchApi
@@ -75,5 +81,5 @@ def _pod_clients(connections: ApiConnections, config: Config) -> PodClients:
 
 def watches_of(connections: ApiConnections, config: Config) -> tuple[WatchApi, WatchApi | None]:
     """The node's own Node and, unless they are ignored, its pods, to be followed."""
-    pods = None if config.pods.mode == "ignore" else pods_of(connections.watch, config.node_name)
+    pods = None if config.pods.mode == "ignore" else PodSelection(connections.watch, config.node_name)
     return KubeSelection.node(connections.watch, config.node_name), pods

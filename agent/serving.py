@@ -9,7 +9,6 @@ from pathlib import Path
 
 from agent.adapters.certificates.csr_clients import KubeCSRClients
 from agent.adapters.certificates.key_worker import KeyWorker
-from agent.adapters.certificates.memory import memory_file, path_of
 from agent.adapters.certificates.serving import (
     ServingCertificate,
     can_store_pair,
@@ -27,6 +26,7 @@ from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.paths import full_table, open_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.tls import Tls, tell_about
+from agent.adapters.tls import memory_file, path_of
 from agent.controllers.certificates import CertificateController, WantedCertificate
 from agent.controllers.csr import CSRRequester
 from agent.core.config import Config, Serving

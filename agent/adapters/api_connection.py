@@ -29,11 +29,10 @@ from agent.adapters.answers import (
     watch_event,
 )
 from agent.adapters.credentials import Credentials
-from agent.adapters.keepalive import notice_silence
-from agent.adapters.request_metrics import RequestMetrics
-from agent.adapters.resolver import LaneResolver
+from agent.adapters.transport import DedicatedResolver, enable_keepalive
 from agent.core.goduration import format_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
+from agent.core.metrics import Counter, Family, Histogram
 from agent.core.model import Object
 from agent.ports import Unauthorized, Unavailable, Untrusted
 
@@ -49,6 +48,8 @@ _READ_BYTES = 16 * 1024
 _MOST_UNREAD = 8  # as Go: a server says 100 Continue no more than five times
 _LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
 _SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
+_NO_STATUS = "<error>"
+_BUCKETS_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError, EOFError)
 
 if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
@@ -56,11 +57,38 @@ if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
     asyncio.sslproto.SSLProtocol.max_size = _READ_BYTES
 
 
-class _Answers(ResponseHandler):
-    """The answers of one connection: who sends more than were asked for is hung up on before they fill the memory."""
+class RequestMetrics:
+    """Counts requests and how they were answered, as client-go does; all connections of a process share one."""
+
+    def __init__(self) -> None:
+        self._requests = Counter(
+            "rest_client_requests_total",
+            "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
+            ("code", "host", "method"),
+        )
+        self._durations = Histogram(
+            "rest_client_request_duration_seconds",
+            "[ALPHA] Request latency in seconds. Broken down by verb, and host.",
+            ("host", "verb"),
+            _BUCKETS_SECONDS,
+        )
+
+    def answered(self, method: str, host: str, status: int | None, took_seconds: float) -> None:
+        """Count a request by the status of its answer; None if there was no answer."""
+        self._requests.add(_NO_STATUS if status is None else str(status), host, method)
+        self._durations.observe(host, method, value=took_seconds)
+
+    def families(self) -> Iterator[Family]:
+        """The same as metrics."""
+        yield self._requests.family()
+        yield self._durations.family()
+
+
+class _BoundedResponseHandler(ResponseHandler):
+    """Closes the connection of a server that sends more answers than were requested, before they fill the memory."""
 
     def connection_made(self, transport: Any) -> None:
-        """Take a connection; without TLS, too, it is read in pieces: a piece may hold thousands of heads."""
+        """Read the connection in small pieces, without TLS too: a large one may hold thousands of heads."""
         super().connection_made(transport)
         if hasattr(transport, "max_size"):
             transport.max_size = _READ_BYTES
@@ -79,11 +107,11 @@ class _Session:
     def __init__(self, credentials: Credentials, user_agent: str, metrics: RequestMetrics) -> None:
         self._host = urlsplit(credentials.server).netloc
         self._metrics = metrics
-        self._resolver = LaneResolver()
+        self._resolver = DedicatedResolver()
         connector = aiohttp.TCPConnector(
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
         )
-        connector._factory = partial(_Answers, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+        connector._factory = partial(_BoundedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
         configuration = credentials.configuration
         token = configuration.api_key.get("BearerToken")
         headers = [*credentials.headers, ("Accept-Encoding", "identity"), ("User-Agent", user_agent)]
@@ -125,7 +153,7 @@ class _Session:
         body: Object | None = None,
         content_type: str = JSON,
     ) -> aiohttp.ClientResponse:
-        """One request, up to the head of its answer."""
+        """Send one request, and return when the head of its answer has come."""
         began, status = time.monotonic(), None
         try:
             response: aiohttp.ClientResponse = await self._request(
@@ -139,12 +167,12 @@ class _Session:
         finally:
             took = time.monotonic() - began
             self._metrics.answered(method, self._host, status, took)
-        told = {"verb": method, "url": str(response.url), "status": status, "milliseconds": round(took * 1000)}
-        log.log(_V6, "Response", told)  # as client-go's round_trippers.go
+        fields = {"verb": method, "url": str(response.url), "status": status, "milliseconds": round(took * 1000)}
+        log.log(_V6, "Response", fields)  # as client-go's round_trippers.go
         return response
 
     async def retire(self, *, at_once: bool) -> None:
-        """Take no more requests, and close, at the latest with the last one."""
+        """Take no more requests, and close with the last one that is under way, or at once."""
         self._retired = True
         if at_once or not self._users:
             await self.close()
@@ -182,7 +210,7 @@ class ApiConnection:
         self._current = _Session(credentials, self._user_agent, self.metrics)
 
     async def use(self, credentials: Credentials) -> None:
-        """Speak with other credentials from now on; requests under way are not cut off, watches are."""
+        """Send the next requests with other credentials; requests under way are not cut off, watches are."""
         self._credentials = credentials
         old, self._current = self._current, _Session(credentials, self._user_agent, self.metrics)
         await old.retire(at_once=self._streams > 0)
@@ -199,11 +227,11 @@ class ApiConnection:
         content_type: str = JSON,
         query: Sequence[tuple[str, str]] = (),
     ) -> Object:
-        """One request; its answer as an object, or an ApiError."""
+        """Send a request and return the object in its answer; raise ApiError if there is none."""
         return decoded(200, await self._content(method, path, query, body=body, content_type=content_type))
 
     async def page(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[Page, int]:
-        """A part of a list, and how many bytes it had; TooLarge where a smaller one has to be asked for."""
+        """Return a page of a list and its size in bytes; raise TooLarge if the caller has to request a smaller one."""
         content = await self._content("GET", path, query, MOST_PAGE_BYTES)
         return page(content), len(content)
 
@@ -214,12 +242,12 @@ class ApiConnection:
             with self._translated(method, path):
                 response = await session.send(method, path, [*self._query, *query], self._timeout, **sent)
                 async with response:
-                    return await self._yes(response, most_bytes)
+                    return await self._success(response, most_bytes)
 
     async def stream(
         self, path: str, query: list[tuple[str, str]], *, seconds: float
     ) -> AsyncGenerator[WatchEvent | None, None]:
-        """The events of a watch; first nothing at all, as word that the server has opened it."""
+        """Yield None when the server has opened the watch, then its events."""
         timeout = aiohttp.ClientTimeout(
             total=seconds + _LATE_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS
         )
@@ -229,16 +257,16 @@ class ApiConnection:
                 with self._translated(_WATCH, path):
                     async with await session.send("GET", path, query, timeout) as response:
                         if response.status != 200:
-                            await self._yes(response)
-                        notice_silence(response)
+                            await self._success(response)
+                        enable_keepalive(response)
                         yield None
                         async for text in _lines(response):
                             yield watch_event(text)
         finally:
             self._streams -= 1
 
-    async def _yes(self, response: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> Content:
-        """What the server said, if it was a yes."""
+    async def _success(self, response: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> Content:
+        """Return the body of an answer that is a success; raise the error that any other answer means."""
         content = await _read(response, most_bytes)
         if 200 <= response.status < 300:
             return content
@@ -251,7 +279,7 @@ class ApiConnection:
 
     @contextmanager
     def _translated(self, method: str, path: str) -> Iterator[None]:
-        """No exception of the client library leaves this module."""
+        """Raise errors of ours for those of the client library, which do not leave this module."""
         try:
             yield
         except aiohttp.ClientConnectorCertificateError as error:
@@ -269,11 +297,11 @@ class ApiConnection:
             reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
             hint = f"check certificate-authority in {self._credentials.source}"
             return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        return f"{where}: {printable(_told(error))}"
+        return f"{where}: {printable(_reason(error))}"
 
 
-def _told(error: Exception) -> str:
-    """An error's own words, but not those with the URL of a proxy in them: there may be a password in it."""
+def _reason(error: Exception) -> str:
+    """Return the text of an error, without the URL of a proxy: there may be a password in it."""
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         return f"TLS handshake failed: {error}"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -286,7 +314,7 @@ def _told(error: Exception) -> str:
 
 
 async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
-    """The body, unless it is larger than any object of ours can be."""
+    """Read the body; raise TooLarge if it is larger than any object of ours can be."""
     body = bytearray()
     async for part in response.content.iter_any():
         body += part
@@ -296,7 +324,7 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The body line by line; a line has one object, and is as limited as an answer with one."""
+    """Yield the lines of the body; a line has one object, and the same limit as an answer with one."""
     rest = bytearray()
     async for part in response.content.iter_any():
         *ends, tail = part.split(b"\n")

@@ -1,35 +1,38 @@
-"""Who we are to which API server: kubeconfig or service account → address, TLS and token."""
+"""Credentials for the API server: load them from a kubeconfig or a service account, and again when they change."""
 
 import asyncio
 import hashlib
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from agent.adapters.certificates.memory import in_memory
-from agent.adapters.certificates.store import no_password
-from agent.adapters.client_tls import client_context
 from agent.adapters.exec_plugin import ask_plugin
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
-from agent.adapters.proxies import proxy_for
-from agent.ports import StartError
+from agent.adapters.tls import client_context, in_memory, no_password
+from agent.adapters.transport import proxy_for
+from agent.ports import Clock, StartError
 
 log = logging.getLogger(__name__)
 
 # kubernetes_asyncio's own places, where Kubernetes mounts them
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_POLL_SECONDS = 5.0  # half a heartbeat: a renewed certificate is in use before the next one is due
+_LEAST_SECONDS = 1.0  # a server that answers 401 to everything does not make us read files all the time
+_AHEAD = timedelta(seconds=30)
+
+Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An API server, and what it takes to be heard there."""
+    """The address of an API server, and what authenticates us there."""
 
     source: str  # the file a person would look into
     configuration: Any  # kubernetes_asyncio's Configuration: address, token, proxy
@@ -46,9 +49,9 @@ class Credentials:
 
 
 async def load_credentials(kubeconfig: str, pair: Path | None = None) -> Credentials:
-    """Read the kubeconfig, or the pod's service account where none is named; a StartError says what is wrong.
+    """Load the kubeconfig, or the pod's service account if none is named. Raises StartError with what is wrong.
 
-    A file with a certificate and its key, once it is there, is used instead of those that the kubeconfig has.
+    `pair` is a file with a certificate and its key; once it exists, it is used instead of those of the kubeconfig.
     """
     if not kubeconfig:
         return await asyncio.to_thread(_from_service_account)
@@ -91,10 +94,10 @@ async def _from_kubeconfig(path: str, config: Kubeconfig, expires_at: datetime |
     return Credentials(path, configuration, tls, config.headers, config.files, expires_at, digest)
 
 
-@lru_cache(maxsize=64)  # said once, however often a file is read
+@lru_cache(maxsize=64)  # logged once, however often a file is read
 def _warn_of_insecure(path: str, server: str) -> None:
-    told = {"kubeconfig": path, "server": server}
-    log.warning("insecure-skip-tls-verify is set: whoever answers as the API server gets our credentials", told)
+    fields = {"kubeconfig": path, "server": server}
+    log.warning("insecure-skip-tls-verify is set: whoever answers as the API server gets our credentials", fields)
 
 
 def _from_service_account() -> Credentials:
@@ -125,5 +128,95 @@ def _tls(configuration: Any, authority: bytes, certificate: bytes = b"", key: by
 
 def _digest(configuration: Any, pems: tuple[bytes, ...], headers: tuple[tuple[str, str], ...]) -> str:
     settings = (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
-    known = (settings, configuration.api_key.get("BearerToken"), headers, pems)
-    return hashlib.sha256(repr(known).encode()).hexdigest()
+    content = (settings, configuration.api_key.get("BearerToken"), headers, pems)
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+class Connection(Protocol):
+    """Sends requests with credentials that can be replaced."""
+
+    async def use(self, credentials: Credentials) -> None:
+        """Send the next requests with these credentials."""
+
+
+class CredentialReloader:
+    """Gives new credentials to all connections: after a change of files, a token's expiry, or an answer 401."""
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str,
+        current: Credentials,
+        connections: Sequence[Connection],
+        requested: asyncio.Event,
+        clock: Clock,
+        on_change: Callable[[], None] = lambda: None,
+        pair: Path | None = None,
+    ) -> None:
+        self._kubeconfig = kubeconfig
+        self._pair = pair  # a client certificate that is renewed; it wins over that of the kubeconfig
+        self._current = current
+        self._connections = connections
+        self._requested = requested
+        self._clock = clock
+        self._on_change = on_change
+        self._stamps = _stamps(current.files)
+        self._pending_stamps: asyncio.Future[Stamps] | None = None
+        self._error = ""
+
+    async def run(self) -> None:
+        """Look every five seconds, and at once when `requested` is set, until cancelled."""
+        while True:
+            is_requested = await self._clock.wait(self._requested, _POLL_SECONDS)
+            self._requested.clear()
+            if is_requested or await self._is_outdated():
+                await self.sync()
+                await self._clock.sleep(_LEAST_SECONDS)
+
+    async def sync(self) -> None:
+        """Load the credentials and use them if they have changed; credentials that do not load change nothing."""
+        try:
+            loaded = await load_credentials(self._kubeconfig, self._pair)
+            self._stamps = await asyncio.to_thread(_stamps, loaded.files)
+        except StartError as error:
+            if str(error) != self._error:  # logged once, not every five seconds
+                self._error = str(error)
+                log.error("Unable to reload credentials, keeping those in use", {"err": error})
+            return
+        self._error = ""
+        is_changed = loaded.digest != self._current.digest
+        self._current = loaded
+        if is_changed:
+            log.info("Credentials changed, connecting anew", {"source": loaded.source, "server": loaded.server})
+            for connection in self._connections:
+                await connection.use(loaded)
+            self._on_change()
+
+    async def _is_outdated(self) -> bool:
+        expires_at = self._current.expires_at
+        if expires_at and self._clock.now() >= expires_at - _AHEAD:
+            return True
+        return await self._current_stamps() != self._stamps
+
+    async def _current_stamps(self) -> Stamps:
+        """Read the stamps of the files; while a disk does not answer, do not start a second read."""
+        if self._pending_stamps is None or self._pending_stamps.done():
+            run = asyncio.get_running_loop().run_in_executor
+            self._pending_stamps = run(None, _stamps, self._current.files)
+        try:
+            async with asyncio.timeout(_POLL_SECONDS):
+                return await asyncio.shield(self._pending_stamps)
+        except TimeoutError:
+            return self._stamps
+
+
+def _stamps(files: Sequence[Path]) -> Stamps:
+    return tuple(_stamp(path) for path in files)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -14,12 +14,12 @@ from typing import TypeVar
 
 import httpx
 
-from agent.adapters.client_tls import client_context
 from agent.adapters.fetch import MOST_BYTES, Answer, fetch
 from agent.adapters.go_yaml import load_private
 from agent.adapters.kubeconfig import check_verification, server_of
 from agent.adapters.lazy_kubernetes import ConfigException
-from agent.adapters.proxies import proxy_for
+from agent.adapters.tls import client_context
+from agent.adapters.transport import proxy_for
 from agent.core.discovery import Distrusted, Token, check_pins, signed_kubeconfig
 from agent.core.errors import ConfigError
 from agent.core.model import Object

@@ -1,5 +1,6 @@
-"""The Kubernetes API behind our ports: one class for each kind of object that a node has to do with."""
+"""The Kubernetes API behind our ports: one class for each kind of object that a node reads or writes."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -7,19 +8,35 @@ from msgspec import Struct
 
 from agent.adapters.answers import TooLarge, WatchEvent, decoded, refusal
 from agent.adapters.api_connection import ApiConnection
-from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, Stored, TokenReviewStatus, misfit
+from agent.adapters.shapes import (
+    AccessReviewStatus,
+    LeaseShape,
+    NodeShape,
+    PodShape,
+    Stored,
+    TokenReviewStatus,
+    metadata,
+    misfit,
+)
 from agent.core import lease
 from agent.core.model import Object
 from agent.ports import Change, Listed, Unavailable
 
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+log = logging.getLogger(__name__)
+
+_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
 _MOST_PAGES = 1000
 _MOST_LIST_BYTES = 2**29
 _LONGEST_TOKEN = _LONGEST_VERSION = 8192
+_PAGE = 100  # pods that are in memory as whole objects at a time
+# A bound for the memory of all pods of a node, about in bytes: 100 pods of 1 MB, or some 10,000 of usual size.
+_MOST_WEIGHT = 128 * 2**20
+_POD_WEIGHT, _FIELD_WEIGHT = 4096, 64
+_MOST_REPORTED = 1000
 
 
-def checked(obj: Object, shape: type[Stored], *, name: str, source: str) -> Object:
+def _checked(obj: Object, shape: type[Stored], *, name: str, source: str) -> Object:
     """Return the object if it has this shape and this name, where one is given; raise Unavailable otherwise."""
     fault = misfit(obj, shape)
     if fault is None and name not in {"", obj["metadata"]["name"]}:
@@ -29,14 +46,14 @@ def checked(obj: Object, shape: type[Stored], *, name: str, source: str) -> Obje
     return obj
 
 
-def without_managed_fields(obj: Object) -> Object:
+def _without_managed_fields(obj: Object) -> Object:
     """Drop managedFields: half of an object, and nobody here reads them."""
     obj["metadata"].pop("managedFields", None)
     return obj
 
 
 class _Objects:
-    """Objects of one kind: what the API server answers is checked before anybody else sees it."""
+    """Objects of one kind; every answer of the API server is checked here."""
 
     path: str
     shape: type[Stored] = Stored
@@ -62,10 +79,10 @@ class _Objects:
         await self._connection.call("DELETE", f"{self.path}/{name}")
 
     async def _patched(self, name: str, path: str, patch: Object) -> Object:
-        return self._checked(name, await self._connection.call("PATCH", path, patch, STRATEGIC_MERGE))
+        return self._checked(name, await self._connection.call("PATCH", path, patch, _STRATEGIC_MERGE))
 
     def _checked(self, name: str, answer: Object) -> Object:
-        return checked(answer, self.shape, name=name, source=f"the answer about {self.path}/{name}")
+        return _checked(answer, self.shape, name=name, source=f"the answer about {self.path}/{name}")
 
 
 class KubeNodes(_Objects):
@@ -146,18 +163,18 @@ class KubeSelection:
         self._connection = connection
         self._path = path
         self._query = [("fieldSelector", field_selector)] if field_selector else []
-        self._name = field_selector.partition("metadata.name=")[2]  # of the only one, where it is one
+        self._name = field_selector.partition("metadata.name=")[2]  # if it selects a single object
         self._shape = shape
         self._page = page
 
     @classmethod
     def node(cls, connection: ApiConnection, name: str) -> "KubeSelection":
-        """One Node: all that a node may see."""
+        """Return the selection of one Node, all that a node may read."""
         return cls(connection, _NODES, field_selector=f"metadata.name={name}", shape=NodeShape)
 
     async def list(self) -> Listed:
-        """All of them now, page by page, and the version from which a watch goes on."""
-        found: list[Object] = []
+        """List all of them, page by page, with the version from which a watch goes on."""
+        objects: list[Object] = []
         token, limit, total_bytes = "", self._page, 0
         for _ in range(_MOST_PAGES):
             try:
@@ -171,9 +188,9 @@ class KubeSelection:
             if self._name and len(items) > 1:
                 raise Unavailable(f"the list of {self._path} makes no sense: there are {len(items)} of one name")
             changes = [self._read("ADDED", bytes(raw)) for raw in items]
-            found += [change.object for change in changes if change and change.kind == "ADDED"]
+            objects += [change.object for change in changes if change and change.kind == "ADDED"]
             if not page.metadata.token:
-                return Listed(found, _version(page.metadata.version, self._path))
+                return Listed(objects, _version(page.metadata.version, self._path))
             is_endless = page.metadata.token == token or total_bytes > _MOST_LIST_BYTES
             if is_endless or self._name or len(page.metadata.token) > _LONGEST_TOKEN:
                 break
@@ -181,7 +198,7 @@ class KubeSelection:
         raise Unavailable(f"the list of {self._path} has no end")
 
     async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
-        """What happens to them after a version: first the word that the watch is open, then each change."""
+        """Watch them from a version on: the first change is OPENED, when the server has opened the watch."""
         query = [
             *self._query,
             ("watch", "true"),
@@ -211,7 +228,103 @@ class KubeSelection:
     def _decoded(self, content: bytes) -> Object:
         """Decode and check an object; raise Unavailable where it does not have the shape or the name."""
         source = f"an object of {self._path}"
-        return without_managed_fields(checked(decoded(200, content), self._shape, name=self._name, source=source))
+        return _without_managed_fields(_checked(decoded(200, content), self._shape, name=self._name, source=source))
+
+
+class KubePods:
+    """PodApi on a connection to the API server."""
+
+    def __init__(self, connection: ApiConnection) -> None:
+        self._connection = connection
+
+    async def create(self, pod: Object) -> Object:
+        """Create a mirror pod."""
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        answer = await self._connection.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+        return _checked_pod(answer, namespace, name)
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        """Apply a strategic-merge patch through the status subresource."""
+        answer = await self._connection.call("PATCH", f"{_pod_path(namespace, name)}/status", patch, _STRATEGIC_MERGE)
+        return _checked_pod(answer, namespace, name)
+
+    async def delete(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a terminated pod without a grace period, unless another pod has its name by now."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": uid},
+        }
+        await self._connection.call("DELETE", _pod_path(namespace, name), options)
+
+
+class PodSelection(KubeSelection):
+    """Lists and watches the pods of one node or of all; one without the shape of a pod is logged once and skipped."""
+
+    def __init__(self, connection: ApiConnection, node_name: str = "") -> None:
+        selector = f"spec.nodeName={node_name}" if node_name else ""
+        super().__init__(connection, "/api/v1/pods", field_selector=selector, shape=PodShape, page=_PAGE)
+        self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
+        self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
+        self._weight = 0  # of all of them
+
+    async def list(self) -> Listed:
+        """List all pods that are not skipped."""
+        self._weights.clear()
+        self._weight = 0
+        if len(self._reported) >= _MOST_REPORTED:
+            self._reported.clear()
+        return await super().list()
+
+    def _read(self, kind: str, content: bytes) -> Change | None:
+        """Return the change of a pod. A pod that is skipped becomes a BOOKMARK, so that the watch goes on after it."""
+        if kind == "DELETED":
+            return self._without_body(kind, content)
+        try:
+            pod = self._decoded(content)
+            self._add_weight(pod["metadata"]["uid"], content)
+        except Unavailable as error:
+            return self._without_body("BOOKMARK", content, skipped=error)
+        self._reported.discard(pod["metadata"]["uid"])
+        return Change(kind, pod)
+
+    def _without_body(self, kind: str, content: bytes, *, skipped: Unavailable | None = None) -> Change | None:
+        """Read only the metadata of a deleted or a skipped pod; None where not even these make sense."""
+        try:
+            fields = metadata(content)
+        except Unavailable as error:
+            self._report("", "", error)
+            return None
+        if skipped:
+            self._report(fields["uid"], fields["name"], skipped)
+        else:
+            self._weight -= self._weights.pop(fields["uid"], 0)
+        return Change(kind, {"metadata": fields})
+
+    def _add_weight(self, uid: str, content: bytes) -> None:
+        """Count the pod's weight; raise Unavailable where all pods together would be too heavy."""
+        weight = _POD_WEIGHT + len(content) + _FIELD_WEIGHT * (content.count(b":") + content.count(b","))
+        total = self._weight - self._weights.get(uid, 0) + weight
+        if total > _MOST_WEIGHT:
+            raise Unavailable("there is no room for it beside the other pods of this node")
+        self._weights[uid], self._weight = weight, total
+
+    def _report(self, uid: str, name: str, error: Unavailable) -> None:
+        if uid in self._reported or len(self._reported) >= _MOST_REPORTED:
+            return
+        self._reported.add(uid)
+        log.error("Pod makes no sense and is left alone", {"err": error, "pod": name})
+
+
+def _checked_pod(answer: Object, namespace: str, name: str) -> Object:
+    """Return the answer about a pod, or raise Unavailable where it does not make sense."""
+    source = f"the answer about {_pod_path(namespace, name)}"
+    return _without_managed_fields(_checked(answer, PodShape, name=name, source=source))
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
 def _page_query(limit: int | None, token: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""What an answer must look like to be let in: the fields that our decisions read, with their types.
+"""The shapes that objects of the API server must have: the fields that our decisions read, with their types.
 
-The loops index into objects freely because nothing passes this door that they could stumble over. All other fields
-may be anything.
+Controllers index into objects freely, because no answer that lacks a shape gets past this check. All other fields may
+be anything. An API server guarantees all of it: a pod without its shape is skipped.
 """
 
 from typing import Annotated, Any
@@ -20,16 +20,17 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}\Z")]
 Version = Annotated[str, Meta(pattern=r"^[!-~]{1,8192}\Z")]  # a number as a rule, but whoever relies on that is wrong
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds = Annotated[int, Meta(ge=-(2**31), le=2**31)]
 
 
 class Amount(str):
-    """A quantity that can be read."""
+    """A quantity that parses."""
 
     __slots__ = ()
 
 
 class Moment(str):
-    """A time that can be read."""
+    """A time that parses."""
 
     __slots__ = ()
 
@@ -42,7 +43,7 @@ class Owner(Struct):
 
 
 class Metadata(Struct, rename="camel"):
-    """What every object that the API server stores has."""
+    """The metadata that every stored object has."""
 
     name: Name
     uid: Name
@@ -71,13 +72,13 @@ class Condition(Struct, rename="camel"):
 
 
 class NodeInfo(Struct, frozen=True):
-    """What a Node tells about its machine, of which only the boot is ever compared."""
+    """The nodeInfo of a Node, of which only the boot ID is ever compared."""
 
     boot_id: str = field(default="", name="bootID")
 
 
 class NodeStatus(Struct, rename="camel", frozen=True):
-    """What a Node tells about itself."""
+    """The status of a Node."""
 
     conditions: list[Condition] = []
     addresses: list[dict[str, str]] = []
@@ -87,7 +88,7 @@ class NodeStatus(Struct, rename="camel", frozen=True):
 
 
 class TaintShape(Struct, frozen=True):
-    """A reason for pods to stay away."""
+    """A taint."""
 
     key: str
     effect: str
@@ -95,7 +96,7 @@ class TaintShape(Struct, frozen=True):
 
 
 class NodeSpec(Struct, frozen=True):
-    """What others want of a Node."""
+    """The spec of a Node."""
 
     pod_cidrs: list[str] = field(default=[], name="podCIDRs")
     unschedulable: bool = False
@@ -123,7 +124,7 @@ class _User(Struct):
 
 
 class TokenReviewStatus(Struct):
-    """Who bears a token."""
+    """The status of a TokenReview."""
 
     authenticated: bool = False
     error: str = ""
@@ -131,24 +132,224 @@ class TokenReviewStatus(Struct):
 
 
 class AccessReviewStatus(Struct):
-    """Whether somebody may do something."""
+    """The status of a SubjectAccessReview."""
 
     allowed: bool = False
     denied: bool = False
     reason: str = ""
 
 
+class ResourcesShape(Struct):
+    """Requests and limits of a container or a pod."""
+
+    limits: dict[str, Amount] | None = None
+    requests: dict[str, Amount] | None = None
+
+
+class PortShape(Struct, rename="camel"):
+    """A port of a container."""
+
+    host_port: Int32 = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class ProbeShape(Struct, rename="camel"):
+    """A probe, of which only the initial delay counts."""
+
+    initial_delay_seconds: Seconds = 0
+
+
+class MountShape(Struct, rename="camel"):
+    """A volume mount of a container."""
+
+    name: str
+    mount_path: str
+    read_only: bool = False
+
+
+class ContainerShape(Struct, rename="camel"):
+    """A container of a pod."""
+
+    name: Word
+    image: str
+    image_pull_policy: str = ""
+    resources: ResourcesShape | None = None
+    ports: list[PortShape] | None = None
+    restart_policy: str | None = None
+    startup_probe: ProbeShape | None = None
+    readiness_probe: ProbeShape | None = None
+    volume_mounts: list[MountShape] | None = None
+
+
+class Requirement(Struct):
+    """A requirement for a label or a field."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class SelectorTerm(Struct, rename="camel"):
+    """Requirements that must all match."""
+
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(Struct, rename="camel"):
+    """Terms of which one must match."""
+
+    node_selector_terms: list[SelectorTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    """The node affinity of a pod."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Struct, rename="camel"):
+    """The affinity of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Struct):
+    """A toleration of a pod."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Named(Struct):
+    """An entry of which only the name counts."""
+
+    name: str
+
+
+class SecurityContext(Struct):
+    """The security context of a pod."""
+
+    sysctls: list[Named] | None = None
+
+
+class ReadinessGate(Struct, rename="camel"):
+    """A readiness gate: a condition that other controllers set."""
+
+    condition_type: str
+
+
+class PodSpec(Struct, rename="camel"):
+    """The spec of a pod."""
+
+    containers: Annotated[list[ContainerShape], Meta(min_length=1)]
+    init_containers: list[ContainerShape] | None = None
+    ephemeral_containers: list[ContainerShape] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    overhead: dict[str, Amount] | None = None
+    resources: ResourcesShape | None = None
+    priority: Int32 | None = None
+    restart_policy: str | None = None
+    active_deadline_seconds: Seconds | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    security_context: SecurityContext | None = None
+    os: Named | None = None
+    readiness_gates: list[ReadinessGate] | None = None
+
+
+class TerminatedState(Struct, rename="camel"):
+    """The state of a container that has ended."""
+
+    exit_code: Int32
+    started_at: Moment | None = None
+    finished_at: Moment | None = None
+
+
+class RunningState(Struct, rename="camel"):
+    """The state of a container that runs; the start time may be missing."""
+
+    started_at: Moment | None = None
+
+
+class ContainerState(Struct):
+    """The state of a container."""
+
+    running: RunningState | UnsetType = UNSET
+    terminated: TerminatedState | UnsetType = UNSET
+    waiting: dict[str, str] | UnsetType = UNSET
+
+
+class ContainerStatus(Struct, rename="camel"):
+    """The status of a container."""
+
+    name: str
+    state: ContainerState
+    last_state: ContainerState
+    restart_count: Int32
+    container_id: str = field(default="", name="containerID")
+
+
+class PodCondition(Struct):
+    """One condition of a pod."""
+
+    type: Word
+    status: str
+
+
+class PodIP(Struct):
+    """An address of a pod."""
+
+    ip: str
+
+
+class PodStatus(Struct, rename="camel", frozen=True):
+    """The status of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
+    pod_ips: list[PodIP] | None = field(default=None, name="podIPs")
+    start_time: Moment | None = None
+    qos_class: str = ""
+
+
+class PodMetadata(Metadata, rename="camel", kw_only=True):
+    """The metadata of a pod."""
+
+    namespace: Name
+    deletion_timestamp: Moment | UnsetType = UNSET
+    deletion_grace_period_seconds: Int64 | None = None
+    generation: Int64 | None = None
+
+
+class PodShape(Stored):
+    """A pod that is bound to a node."""
+
+    metadata: PodMetadata
+    spec: PodSpec
+    status: PodStatus = PodStatus()
+
+
 def metadata(content: bytes) -> Object:
-    """What is read of the metadata of an object, however odd its rest is; Unavailable where that makes no sense."""
+    """Decode the metadata of an object, however odd its rest is; raise Unavailable if these do not have their shape."""
     try:
-        known = decode(content, type=Stored).metadata
+        stored = decode(content, type=Stored)
     except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(f"an object makes no sense: {error}") from None
-    return to_builtins(known)  # type: ignore[no-any-return]
+    return to_builtins(stored.metadata)  # type: ignore[no-any-return]
 
 
 def misfit(answer: Object, shape: type[Struct]) -> str | None:
-    """Why an answer is no object of this shape; nothing where it is one."""
+    """Return why an answer does not have a shape; None if it has it."""
     try:
         convert(answer, shape, dec_hook=_read)
     except (ValidationError, RecursionError) as error:
@@ -157,7 +358,7 @@ def misfit(answer: Object, shape: type[Struct]) -> str | None:
 
 
 def _read(kind: type, value: Any) -> Any:
-    """Read a text with the very function that will read it later; a ValueError is a misfit."""
+    """Parse a text with the very function that will parse it later; a ValueError is a misfit."""
     if not isinstance(value, str):
         raise ValueError(f"expected `str`, got `{type(value).__name__}`")  # noqa: TRY004  as msgspec wants it
     if kind is Amount:

@@ -78,7 +78,7 @@ def _version(*, raw: bool) -> str:
 def _serve(flags: Mapping[str, Any]) -> None:
     settings = from_flags(flags)
     node = node_config(settings)
-    from agent.adapters.certificates.prestart import prestart_key_worker  # noqa: PLC0415  for the daemon, not for --help
+    from agent.adapters.child_process import prestart_key_worker  # noqa: PLC0415  for the daemon, not for --help
     from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  as above
     from agent.adapters.systemd import Systemd  # noqa: PLC0415  as above
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
-from agent.adapters.client_tls import client_context
 from agent.adapters.fetch import fetch
 from agent.adapters.settings.effective import from_flags
+from agent.adapters.tls import client_context
 
 _SECONDS = 5.0
 

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from agent import klog
-from agent.adapters.interpreter import python_module
+from agent.adapters.child_process import python_module
 from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse

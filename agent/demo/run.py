@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.adapters.child_process import python_module
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
-from agent.adapters.interpreter import python_module
 from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config

@@ -18,8 +18,7 @@ import psutil
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import load_credentials
 from agent.adapters.host import LinuxHost
-from agent.adapters.kube import KubeSelection
-from agent.adapters.kube_pods import PodSelection
+from agent.adapters.kube import KubeSelection, PodSelection
 from agent.adapters.settings import load
 from agent.adapters.shapes import NodeShape
 from agent.connections import clients_of, open_connections

@@ -10,8 +10,16 @@ from msgspec import json
 
 from agent.adapters.answers import decoded, page, refusal, watch_event
 from agent.adapters.certificates.csr_clients import CSRShape
-from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
-from agent.adapters.kube_pods import KubePods, PodSelection
+from agent.adapters.kube import (
+    KubeCSINodes,
+    KubeEvents,
+    KubeLeases,
+    KubeNodes,
+    KubePods,
+    KubeReviews,
+    KubeSelection,
+    PodSelection,
+)
 from agent.controllers.pod_store import PodStore
 from agent.core.access import access_question, is_allowed, reviewed_user
 from agent.core.conditions import is_ready

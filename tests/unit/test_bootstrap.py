@@ -4,8 +4,8 @@ import json
 import pytest
 
 from agent.adapters.certificates.key_worker import KeyWorker
-from agent.adapters.certificates.prestart import prestart_key_worker
 from agent.adapters.certificates.store import PemStore
+from agent.adapters.child_process import prestart_key_worker
 from agent.bootstrap import plan_bootstrap
 from agent.core.x509 import read_certificates
 from agent.machinery.runner import Scheduling

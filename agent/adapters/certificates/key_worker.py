@@ -5,8 +5,7 @@ import json
 import subprocess
 from typing import Any
 
-from agent.adapters.certificates.prestart import KEY_WORKER_MODULE
-from agent.adapters.interpreter import python_module
+from agent.adapters.child_process import KEY_WORKER_MODULE, python_module
 from agent.core.csr import Template
 from agent.ports import KeyPair, NotSigned, PreparedRequest
 

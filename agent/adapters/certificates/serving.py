@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.key_worker import KeyWorker
-from agent.adapters.certificates.store import no_password
+from agent.adapters.tls import no_password
 from agent.core.x509 import read_certificates
 from agent.ports import Clock, StartError
 

@@ -7,18 +7,22 @@ import ssl
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from agent.adapters.certificates.files import sync_folder, write_whole
+from agent.adapters.tls import no_password
 from agent.core.x509 import Certificate, private_key, read_certificates
 from agent.ports import NotSigned, StartError
 
 log = logging.getLogger(__name__)
 
+Prefix = Literal["kubelet-client", "kubelet-server"]
+
 
 class PemStore:
-    """Stores certificates with their keys under one prefix: `kubelet-client` or `kubelet-server`."""
+    """Stores certificates with their keys under one prefix: dated files, and a link to the current one."""
 
-    def __init__(self, folder: Path, prefix: str, *, other: tuple[Path, Path] | None = None) -> None:
+    def __init__(self, folder: Path, prefix: Prefix, *, other: tuple[Path, Path] | None = None) -> None:
         self._folder = Path(os.path.abspath(folder))  # noqa: PTH100  links in it stay as they are
         self._prefix = prefix
         self._other = other  # a certificate and a key that the settings name
@@ -112,8 +116,3 @@ def _fault(certificate: Path, key: Path) -> str:
 def _check(pem: Path) -> None:
     if fault := _fault(pem, pem):
         raise ValueError(fault)
-
-
-def no_password() -> bytes:
-    """Refuse an encrypted key; without this callback, OpenSSL asks for a password on the terminal."""
-    raise ValueError("the key is encrypted, and a daemon has nobody to ask for the password")

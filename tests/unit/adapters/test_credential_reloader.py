@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from agent.adapters.credential_reloader import CredentialReloader
-from agent.adapters.credentials import load_credentials
+from agent.adapters.credentials import CredentialReloader, load_credentials
 from tests.fakes import FakeClock, running, until
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +108,7 @@ async def test_a_server_that_knows_nobody_does_not_make_us_read_all_the_time(rel
         reads.append(arguments)
         return await load_credentials(*arguments)
 
-    monkeypatch.setattr("agent.adapters.credential_reloader.load_credentials", counted)
+    monkeypatch.setattr("agent.adapters.credentials.load_credentials", counted)
     async with running(await reloading.loop()):
         for _ in range(5):
             for _ in range(100):

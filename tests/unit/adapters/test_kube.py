@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import socket
 import threading
 
 import pytest
@@ -13,7 +12,6 @@ from agent.adapters.answers import MOST_BYTES, refusal
 from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeNodes
-from agent.adapters.resolver import LaneResolver
 from agent.ports import (
     AlreadyExists,
     Conflict,
@@ -254,7 +252,7 @@ def test_retry_after_is_heeded_within_reason(header, seconds):
     assert refusal(429, {"kind": "Status"}, header).retry_after_seconds == seconds
 
 
-async def test_a_lane_needs_none_of_the_threads_that_others_may_block(answering):
+async def test_a_connection_needs_none_of_the_threads_that_others_may_block(answering):
     nodes = await answering(200, GOOD, host="localhost")
     release = threading.Event()
     blocked = [asyncio.get_running_loop().run_in_executor(None, release.wait) for _ in range(64)]
@@ -264,19 +262,6 @@ async def test_a_lane_needs_none_of_the_threads_that_others_may_block(answering)
     finally:
         release.set()
         await asyncio.gather(*blocked)
-
-
-async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
-    resolver, release = LaneResolver(deadline_seconds=0.5), threading.Event()
-    try:
-        known = await resolver.resolve("localhost", 80)
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
-        assert await resolver.resolve("localhost", 80) == known
-        with pytest.raises(OSError, match="no answer from the resolver"):
-            await resolver.resolve("unknown.invalid", 80)
-    finally:
-        release.set()
-        await resolver.close()
 
 
 async def test_requests_are_counted_by_their_answer_or_the_lack_of_one(answering):

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from agent.adapters.answers import TooLarge, page, watch_event
-from agent.adapters.kube_pods import KubePods, PodSelection
+from agent.adapters.kube import KubePods, PodSelection
 from agent.ports import Unavailable
 
 pytestmark = pytest.mark.anyio

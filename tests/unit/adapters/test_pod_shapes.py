@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from agent.adapters.pod_shapes import PodShape
-from agent.adapters.shapes import NodeShape, misfit
+from agent.adapters.shapes import NodeShape, PodShape, misfit
 from agent.core.eviction import Amount, Threshold
 from agent.core.facts import timestamp
 from agent.core.pods.addresses import host_addresses, pod_ranges

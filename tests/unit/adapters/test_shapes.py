@@ -4,8 +4,7 @@ import copy
 
 import pytest
 
-from agent.adapters.pod_shapes import PodShape
-from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, TokenReviewStatus, misfit
+from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, PodShape, TokenReviewStatus, misfit
 from tests.faults import objects
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.interpreter import python_module
+from agent.adapters.child_process import python_module
 from tests.cluster.agent_process import apart
 from tests.cluster.hostile import HostileDirectory
 from tests.cluster.pairs import client_pair
@@ -50,7 +50,7 @@ def test_every_python_process_of_ours_is_told_to_keep_off_the_working_directory(
     assert python_module("agent", "-v=2") == [sys.executable, "-P", "-m", "agent", "-v=2"]
     sources = (Path(__file__).parents[3] / "agent").rglob("*.py")
     own = [path.name for path in sources if "sys.executable," in path.read_text()]
-    assert set(own) == {"interpreter.py", "endpoints.py"}  # the latter tells it as the command line
+    assert set(own) == {"child_process.py", "endpoints.py"}  # the latter tells it as the command line
 
 
 COMMANDS = [

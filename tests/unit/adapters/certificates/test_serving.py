@@ -7,13 +7,13 @@ import pytest
 
 from agent.adapters.certificates import serving as module
 from agent.adapters.certificates.key_worker import KeyWorker
-from agent.adapters.certificates.memory import memory_file, path_of
 from agent.adapters.certificates.serving import (
     ServingCertificate,
     can_store_pair,
     ensure_self_signed,
     write_self_signed,
 )
+from agent.adapters.tls import memory_file, path_of
 from agent.core.x509 import read_certificates
 from agent.ports import StartError
 from tests.fakes import FakeClock, running, until

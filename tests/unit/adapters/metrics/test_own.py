@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from agent.adapters.api_connection import RequestMetrics
 from agent.adapters.host.deadline_reader import SensorMetrics
 from agent.adapters.metrics.own import OwnMetrics
-from agent.adapters.request_metrics import RequestMetrics
 from agent.controllers.certificates import CertificateMetrics
 from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info

@@ -1,8 +1,11 @@
-"""Which proxy is asked for which API server."""
+"""What a connection needs below HTTP: which proxy for which API server, and a resolver that does not block it."""
+
+import socket
+import threading
 
 import pytest
 
-from agent.adapters.proxies import proxy_for
+from agent.adapters.transport import DedicatedResolver, proxy_for
 from agent.ports import StartError
 
 PROXY = "http://proxy:3128"
@@ -60,3 +63,17 @@ def test_a_proxy_that_is_no_url_is_refused_without_telling_its_password(password
     with pytest.raises(StartError, match=r"proxy-url: a proxy is http://HOST:PORT .* no URL; .* %2F and %23") as caught:
         proxy_for("https://10.1.2.3", f"http://user:{password}@proxy:1080")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.anyio
+async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
+    resolver, release = DedicatedResolver(deadline_seconds=0.5), threading.Event()
+    try:
+        last = await resolver.resolve("localhost", 80)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
+        assert await resolver.resolve("localhost", 80) == last
+        with pytest.raises(OSError, match="no answer from the resolver"):
+            await resolver.resolve("unlast.invalid", 80)
+    finally:
+        release.set()
+        await resolver.close()
