@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final, Literal
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
@@ -38,11 +38,14 @@ from agent.ports import Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)
 
-JSON = "application/json"
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+ContentType = Literal["application/json", "application/strategic-merge-patch+json"]
+
+JSON: Final = "application/json"
 _V6 = logging.INFO - 6
 _DEFAULT_TIMEOUT_SECONDS = 30.0
 _IDLE_SECONDS = 90.0  # as Go's http.Transport
-_WATCH = "WATCH"
+_WATCH: Final = "WATCH"
 _CONNECT_SECONDS = 10.0
 _READ_BYTES = 16 * 1024
 _MOST_UNREAD = 8  # as Go: a server says 100 Continue no more than five times
@@ -73,7 +76,7 @@ class RequestMetrics:
             _BUCKETS_SECONDS,
         )
 
-    def answered(self, method: str, host: str, status: int | None, took_seconds: float) -> None:
+    def answered(self, method: Method, host: str, status: int | None, took_seconds: float) -> None:
         """Count a request by the status of its answer; None if there was no answer."""
         self._requests.add(_NO_STATUS if status is None else str(status), host, method)
         self._durations.observe(host, method, value=took_seconds)
@@ -145,13 +148,13 @@ class _Session:
 
     async def send(
         self,
-        method: str,
+        method: Method,
         path: str,
         query: list[tuple[str, str]],
         timeout: aiohttp.ClientTimeout,
         *,
         body: Object | None = None,
-        content_type: str = JSON,
+        content_type: ContentType = JSON,
     ) -> aiohttp.ClientResponse:
         """Send one request, and return when the head of its answer has come."""
         began, status = time.monotonic(), None
@@ -221,10 +224,10 @@ class ApiConnection:
 
     async def call(
         self,
-        method: str,
+        method: Method,
         path: str,
         body: Object | None = None,
-        content_type: str = JSON,
+        content_type: ContentType = JSON,
         query: Sequence[tuple[str, str]] = (),
     ) -> Object:
         """Send a request and return the object in its answer; raise ApiError if there is none."""
@@ -236,7 +239,7 @@ class ApiConnection:
         return page(content), len(content)
 
     async def _content(
-        self, method: str, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
+        self, method: Method, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
     ) -> Content:
         async with self._current.in_use() as session:
             with self._translated(method, path):
@@ -278,18 +281,18 @@ class ApiConnection:
         raise error
 
     @contextmanager
-    def _translated(self, method: str, path: str) -> Iterator[None]:
+    def _translated(self, verb: Method | Literal["WATCH"], path: str) -> Iterator[None]:
         """Raise errors of ours for those of the client library, which do not leave this module."""
         try:
             yield
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Untrusted(self._described(method, path, error)) from error
+            raise Untrusted(self._described(verb, path, error)) from error
         except _FAULTS as error:
-            raise Unavailable(self._described(method, path, error)) from error
+            raise Unavailable(self._described(verb, path, error)) from error
 
-    def _described(self, method: str, path: str, error: Exception) -> str:
-        where = f'{method.capitalize()} "{self._credentials.server}{path}"'
-        if isinstance(error, TimeoutError) and method == _WATCH:
+    def _described(self, verb: Method | Literal["WATCH"], path: str, error: Exception) -> str:
+        where = f'{verb.capitalize()} "{self._credentials.server}{path}"'
+        if isinstance(error, TimeoutError) and verb == _WATCH:
             return f"{where}: nothing heard for too long"
         if isinstance(error, TimeoutError):
             return f"{where}: no answer within {format_seconds(self._timeout_seconds)}"

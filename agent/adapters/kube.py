@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ from agent.ports import Change, Listed, Unavailable
 
 log = logging.getLogger(__name__)
 
-_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+_STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 _NODES = "/api/v1/nodes"
 _MOST_PAGES = 1000
 _MOST_LIST_BYTES = 2**29
@@ -139,7 +140,9 @@ class KubeReviews:
         """Ask whether somebody may do something."""
         return await self._status("authorization.k8s.io/v1", "SubjectAccessReview", question, AccessReviewStatus)
 
-    async def _status(self, version: str, kind: str, spec: Object, shape: type[Struct]) -> Object:
+    async def _status(
+        self, version: str, kind: Literal["TokenReview", "SubjectAccessReview"], spec: Object, shape: type[Struct]
+    ) -> Object:
         review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
         answer = await self._connection.call("POST", f"/apis/{version}/{kind.lower()}s", review)
         status: Object = answer.get("status", "")

@@ -6,6 +6,7 @@ Defaults, and what kubelet checks itself, are in agent/adapters/settings.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Literal, get_args
 
 from agent.core.errors import ConfigError
 from agent.core.eviction import Threshold
@@ -14,6 +15,12 @@ from agent.core.model import IPAddress
 from agent.core.names import subdomain_faults
 from agent.core.quantity import Quantity
 from agent.core.shutdown import GracePeriod
+
+OnNodeDeleted = Literal["register", "idle", "exit"]
+StatusPage = Literal["loopback", "all", "none"]
+PodsMode = Literal["simulate", "refuse", "ignore"]
+NodeIPType = Literal["InternalIP", "ExternalIP"]
+TLSVersion = Literal["", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"]  # "" is the default of Go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,25 +31,25 @@ class Registration:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     provider_id: str
-    external_cloud_provider: bool  # a cloud controller will tell addresses and take the taint off
+    external_cloud_provider: bool  # a cloud controller will set addresses and remove the taint
     controller_attach_detach: bool
-    on_node_deleted: str  # register, idle as kubelet, or exit
+    on_node_deleted: OnNodeDeleted  # kubelet idles
     deregister: bool  # whether Node and Lease are removed when we end
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
-        if self.on_node_deleted not in {"register", "idle", "exit"}:
+        if self.on_node_deleted not in get_args(OnNodeDeleted):
             raise ConfigError(f'--on-node-deleted must be register, idle or exit, not "{self.on_node_deleted}"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """How often the node speaks."""
+    """How often the node reports to the API server."""
 
     status_update_seconds: float  # how often the status is computed
     status_report_seconds: float  # how often it is sent when nothing changed
     lease_duration_seconds: int
-    events_per_second: float  # how many events are told in the long run
+    events_per_second: float  # how many events are sent in the long run
     events_at_once: int
 
     def __post_init__(self) -> None:
@@ -71,9 +78,9 @@ class Resources:
     kube_reserved: Mapping[str, Quantity]
     system_reserved: Mapping[str, Quantity]
     reserved_cpus: str  # a list such as 0-3,8; it replaces the cpu of both reservations
-    local_storage: bool  # localStorageCapacityIsolation: without it ephemeral-storage is not told
+    local_storage: bool  # localStorageCapacityIsolation: without it ephemeral-storage is not reported
     ignore_eviction: bool  # hard eviction thresholds do not come off allocatable
-    overrides: Mapping[str, Quantity]  # told instead of what the host has
+    overrides: Mapping[str, Quantity]  # reported instead of what the host has
     extended: Mapping[str, Quantity]  # such as nvidia.com/gpu
     from_cgroup: bool  # our own cgroup's limits instead of the host's figures
 
@@ -86,7 +93,7 @@ class Eviction:
     soft: tuple[Threshold, ...]
     transition_seconds: float  # how long a condition stays after it was last seen
     max_pod_grace_seconds: int  # how long a pod may take to go below a soft threshold
-    sensor_seconds: float  # how often the host is looked at; kubelet's way from 10 s on
+    sensor_seconds: float  # how often the host is read; as kubelet from 10 s on
 
     def __post_init__(self) -> None:
         if self.sensor_seconds <= 0:
@@ -104,11 +111,11 @@ class Serving:
 
     enabled: bool
     address: str  # the API server has to reach it
-    port: int  # told in the Node's daemonEndpoints
+    port: int  # reported in the Node's daemonEndpoints
     read_only_port: int  # without authentication; 0 switches it off
     healthz_port: int  # 0 switches it off
     healthz_bind_address: str
-    status_page: str  # loopback, all or none: who sees the page there, and the reasons of /healthz
+    status_page: StatusPage  # who sees the page there, and the reasons of /healthz
     anonymous: bool
     client_ca_file: str  # whose certificates are trusted
     token_reviews: bool  # whether the API server is asked who bears a token
@@ -120,11 +127,11 @@ class Serving:
     system_logs: bool  # files below /var/log
     profiling: bool
     debug_flags: bool
-    tls_min_version: str  # VersionTLS12 or VersionTLS13
+    tls_min_version: TLSVersion
     tls_cipher_suites: tuple[str, ...]  # in Go's names
 
     def __post_init__(self) -> None:
-        if self.status_page not in {"loopback", "all", "none"}:
+        if self.status_page not in get_args(StatusPage):
             raise ConfigError(f'--status-page must be loopback, all or none, not "{self.status_page}"')
         try:
             ip_address(self.healthz_bind_address)
@@ -152,7 +159,7 @@ class Shutdown:
 
     @property
     def is_graceful(self) -> bool:
-        """Whether the cluster is told before the machine goes."""
+        """Whether the node reports a shutdown before the machine goes down."""
         return bool(self.grace_periods)
 
 
@@ -160,14 +167,14 @@ class Shutdown:
 class Pods:
     """What is done about pods that are bound to the node."""
 
-    mode: str  # simulate, refuse or ignore them
+    mode: PodsMode
     job_run_seconds: float  # how long the containers of a Job's pod seem to run
     allowed_sysctls: tuple[str, ...]  # beside those that harm nobody else
     manifest_path: str  # a file or folder that asks for static pods
     manifest_check_seconds: float  # how often it is looked at
 
     def __post_init__(self) -> None:
-        if self.mode not in {"simulate", "refuse", "ignore"}:
+        if self.mode not in get_args(PodsMode):
             raise ConfigError(f'--pods must be simulate, refuse or ignore, not "{self.mode}"')
         if self.job_run_seconds < 0:
             raise ConfigError("--job-run-for must not be negative")
@@ -184,7 +191,7 @@ class Config:
     machine_id_files: tuple[str, ...]  # the first that can be read
     boot_id_files: tuple[str, ...]
     node_ips: tuple[IPAddress, ...]
-    node_ip_type: str  # InternalIP, or ExternalIP for one whom other nodes cannot route to
+    node_ip_type: NodeIPType  # ExternalIP if other nodes cannot route to the addresses
     kubelet_version: str
     container_runtime_version: str
     declared_features: tuple[str, ...]  # what the gates let the Node declare, sorted as the API server wants it
@@ -202,5 +209,5 @@ class Config:
             raise ConfigError(
                 f'invalid node name "{self.node_name}": {", ".join(faults)}; give another with --hostname-override'
             )
-        if self.node_ip_type not in {"InternalIP", "ExternalIP"}:
+        if self.node_ip_type not in get_args(NodeIPType):
             raise ConfigError(f'--node-ip-type must be InternalIP or ExternalIP, not "{self.node_ip_type}"')

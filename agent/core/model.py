@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any
+from typing import Any, Literal
 
 Object = dict[str, Any]
 """A Kubernetes object, or a part of one, in the API's own JSON shape."""
@@ -36,7 +36,7 @@ class DefaultRoute:
     """A default route: the interface it leaves by, and its address family."""
 
     interface: str
-    version: int  # 4 or 6
+    version: Literal[4, 6]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class HostSnapshot:
     machine_id: str = ""
     system_uuid: str = ""
     boot_id: str = ""
-    cgroup_version: int = 0  # 0: there are none
+    cgroup_version: Literal[0, 1, 2] = 0  # 0: there are none
     kernel_version: str = ""
     os_image: str = "Unknown"
     architecture: str = "amd64"  # in Go's spelling

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from typing import Any
+from typing import Any, Literal
 
 from agent.adapters.child_process import KEY_WORKER_MODULE, python_module
 from agent.core.csr import Template
@@ -48,7 +48,7 @@ class KeyWorker:
         return KeyPair(certificate_pem=answer["certificate"], key_pem=answer["key"])
 
 
-def _order(order: str, template: Template, **fields: str) -> dict[str, Any]:
+def _order(order: Literal["request", "fault"], template: Template, **fields: str) -> dict[str, Any]:
     return {
         "order": order,
         "common_name": template.common_name,
