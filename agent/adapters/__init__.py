@@ -1,1 +1,1 @@
-"""The world outside, one neighbour per file."""
+"""Adapters to what is outside the process; each module or package has one neighbour."""

@@ -1,7 +1,4 @@
-"""The API server's answers: bytes → an object or an error of ours.
-
-Whatever a server sends becomes a value of bounded size and depth here, or Unavailable.
-"""
+"""Decode the answers of the API server: bytes become an object of bounded size and depth, or an error of ours."""
 
 from contextlib import suppress
 from typing import Any
@@ -27,8 +24,8 @@ MOST_PAGE_BYTES = 8 * 2**20
 _MOST_PARTS = 200_000  # a value in a dict or list takes up to 100 times as much memory as its two bytes in JSON
 _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call themselves at each level
 _CONTAINERS = (dict, list)
-_MOST_WORDS = 1000
-_MOST_PATIENCE_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
+_MOST_CHARACTERS = 1000
+_MOST_RETRY_AFTER_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
 # An API server takes 9999-12-31T23:59:59-23:59 for a time, and prints in UTC what neither it nor a client can read: an
 # object that was read could not be written again. These are all that there are.
@@ -41,14 +38,14 @@ class TooLarge(Unavailable):
 
 
 class PageMetadata(msgspec.Struct, rename={"version": "resourceVersion", "token": "continue"}):
-    """Where a list stands."""
+    """The metadata of a list."""
 
     version: str
     token: str | None = None
 
 
 class Page(msgspec.Struct):
-    """A part of a list; what its items are is looked at one by one."""
+    """A page of a list; its items are decoded one by one."""
 
     metadata: PageMetadata
     items: list[msgspec.Raw] | None = None
@@ -62,7 +59,7 @@ class WatchEvent(msgspec.Struct):
 
 
 def decoded(status: int, content: Content) -> Object:
-    """The answer as an object, whatever it means."""
+    """Decode an answer, a success or not; raise Unavailable if it is no object."""
     answer = None
     for beyond, end in _BEYOND_THE_CALENDAR:
         if beyond in content:
@@ -79,7 +76,7 @@ def decoded(status: int, content: Content) -> Object:
 
 
 def page(content: Content) -> Page:
-    """The answer as a part of a list."""
+    """Decode an answer that is a page of a list; raise Unavailable if it is none."""
     try:
         return msgspec.json.decode(content, type=Page)
     except _FAULTS as error:
@@ -87,7 +84,7 @@ def page(content: Content) -> Page:
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """A line of a watch."""
+    """Decode a line of a watch; raise Unavailable if it is no event."""
     try:
         return msgspec.json.decode(line, type=WatchEvent)
     except _FAULTS as error:
@@ -95,20 +92,20 @@ def watch_event(line: bytes) -> WatchEvent:
 
 
 def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
-    """What an answer means that is no success; a server may ask for patience, within reason."""
+    """Return the error that an answer means; its Retry-After counts up to a limit."""
     message = answer.get("message")
     message = printable(message) if isinstance(message, str) and message else f"HTTP {status}"
     if status == 429 or status >= 500 or answer.get("kind") != "Status":
-        return Unavailable(message, retry_after_seconds=_patience(retry_after))
+        return Unavailable(message, retry_after_seconds=_retry_after_seconds(retry_after))
     if status == 409:
         return (AlreadyExists if answer.get("reason") == "AlreadyExists" else Conflict)(message)
     return _ERRORS.get(status, Rejected)(message)
 
 
 def printable(text: str) -> str:
-    """The words of a server on one line, not too many, and without what a terminal would obey."""
-    words = " ".join(text[:_MOST_WORDS].split())
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in words)
+    """Return a text of a server on one line, not too long, and without control characters."""
+    line = " ".join(text[:_MOST_CHARACTERS].split())
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
 def _is_too_deep(answer: Object) -> bool:
@@ -122,8 +119,8 @@ def _is_too_deep(answer: Object) -> bool:
     return True
 
 
-def _patience(retry_after: str | None) -> float | None:
-    """Seconds as in the header; no answer, true or false, may silence a heartbeat for long."""
+def _retry_after_seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of the header, up to a limit: no answer may silence a heartbeat for long."""
     if not retry_after or not retry_after.isascii() or not retry_after.isdecimal():
         return None
-    return min(float(retry_after[:9]), _MOST_PATIENCE_SECONDS)
+    return min(float(retry_after[:9]), _MOST_RETRY_AFTER_SECONDS)

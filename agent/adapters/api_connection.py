@@ -201,7 +201,7 @@ class ApiConnection:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
         self._timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
         # A heartbeat is tried five times in a row: all of them together must fit into a lease.
-        self._patience_seconds = timeout_seconds / 4 if timeout_seconds else None
+        self._most_retry_after_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
         self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
         # The part before the slash becomes the manager in managedFields, as for a kubelet.
@@ -274,8 +274,8 @@ class ApiConnection:
         if 200 <= response.status < 300:
             return content
         error = refusal(response.status, decoded(response.status, content), response.headers.get("Retry-After"))
-        if error.retry_after_seconds and self._patience_seconds is not None:
-            error.retry_after_seconds = min(error.retry_after_seconds, self._patience_seconds)
+        if error.retry_after_seconds and self._most_retry_after_seconds is not None:
+            error.retry_after_seconds = min(error.retry_after_seconds, self._most_retry_after_seconds)
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
         raise error

@@ -1,4 +1,4 @@
-"""The real clock."""
+"""The Clock of the daemon: the system's time."""
 
 import asyncio
 import time
@@ -10,19 +10,19 @@ class SystemClock:
     """The machine's own time."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC."""
+        """Return the wall clock, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never jump."""
+        """Return seconds that never jump."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait without holding up anything else."""
+        """Wait this long."""
         await asyncio.sleep(seconds)
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for the event, but not longer than this; whether it came."""
+        """Wait for the event, but not longer than this; return whether it is set."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()

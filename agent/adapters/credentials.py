@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent.adapters.exec_plugin import ask_plugin
-from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig, read_token, with_pair
+from agent.adapters.exec_plugin import run_plugin
+from agent.adapters.kubeconfig import PEM_NAMES, Kubeconfig, read_kubeconfig, read_token, with_pair
 from agent.adapters.lazy_kubernetes import ConfigException, Configuration, kube_config, load_incluster_config
 from agent.adapters.tls import client_context, in_memory, no_password
 from agent.adapters.transport import proxy_for
@@ -61,8 +61,8 @@ async def load_credentials(kubeconfig: str, pair: Path | None = None) -> Credent
             config = await asyncio.to_thread(with_pair, config, pair)
         expires_at = None
         if config.plugin:
-            grant = await ask_plugin(config.plugin, cluster=config.cluster, folder=config.folder)
-            config, expires_at = replace(config, user=config.user | grant.user), grant.expires_at
+            issued = await run_plugin(config.plugin, cluster=config.cluster, folder=config.folder)
+            config, expires_at = replace(config, user=config.user | issued.user), issued.expires_at
         return await _from_kubeconfig(kubeconfig, config, expires_at)
 
 
@@ -85,8 +85,7 @@ async def _from_kubeconfig(path: str, config: Kubeconfig, expires_at: datetime |
     configuration = Configuration()
     await kube_config.load_kube_config_from_dict(config.document, client_configuration=configuration)
     configuration.proxy = proxy_for(str(configuration.host), configuration.proxy)
-    names = ("certificate-authority", "client-certificate", "client-key")
-    pems = await asyncio.to_thread(lambda: tuple(map(config.content, names)))
+    pems = await asyncio.to_thread(lambda: tuple(map(config.content, PEM_NAMES)))
     tls = await asyncio.to_thread(_tls, configuration, *pems)
     if tls and config.is_insecure:
         _warn_of_insecure(path, str(configuration.host))

@@ -1,4 +1,4 @@
-"""Finding a cluster by kubeadm's words: cluster-info over HTTP, or a file that tells about it."""
+"""Cluster discovery as in kubeadm: by the cluster-info ConfigMap and a token, or by a file."""
 
 import asyncio
 import base64
@@ -32,15 +32,15 @@ _CONFIG_MAP = "the cluster-info ConfigMap"
 _CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _PAUSE_SECONDS = 1.0  # kubeadm waits 5 s; a fresh token is signed within one or two
 _REQUEST_SECONDS = 10.0
-_PIPE_SECONDS = 0.05  # how often a pipe is asked for more
+_PIPE_SECONDS = 0.05  # how often a pipe is read
 _UNTRUSTED = "couldn't validate the identity of the API Server"
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a cluster is, and whom to trust there."""
+    """The API server of a cluster, and the authority that signs its certificate."""
 
     server: str
     authority_pem: str
@@ -48,25 +48,25 @@ class Cluster:
 
 
 class Discovery:
-    """Asks until it gets an answer, or until it has asked for long enough: one deadline holds for all of it."""
+    """Finds a cluster; requests are repeated until they succeed, or until the deadline of the whole discovery."""
 
-    def __init__(self, *, clock: Clock, patience_seconds: float, transport: httpx.AsyncBaseTransport | None = None):
+    def __init__(self, *, clock: Clock, timeout_seconds: float, transport: httpx.AsyncBaseTransport | None = None):
         self._clock = clock
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._transport = transport
         self._end_seconds = 0.0
         self._fault = ""  # why the last attempt failed
 
     async def by_token(self, endpoint: str, token: Token, pins: frozenset[str]) -> Cluster:
-        """Ask without trust, check the signature and the pins, then ask once more with the authority that was found."""
-        server, untrusting = f"https://{endpoint}", client_context(verify=False)  # whom to trust is what is asked
+        """Read cluster-info without trust, check the signature and the pins, then read it again with its authority."""
+        server, unverified = f"https://{endpoint}", client_context(verify=False)  # the answer has the authority
         async with self._deadline():
-            first = await self._patiently(lambda: self._signed(server, token, untrusting))
+            first = await self._retried(lambda: self._signed(server, token, unverified))
             cluster = await _cluster(first, _CONFIG_MAP)
             if pins:
                 check_pins(_authorities(cluster.authority_pem), pins)
-                trusting = _trusting(cluster.authority_pem, _CONFIG_MAP)
-                if await self._patiently(lambda: self._signed(server, token, trusting)) != first:
+                verified = _verifying_context(cluster.authority_pem, _CONFIG_MAP)
+                if await self._retried(lambda: self._signed(server, token, verified)) != first:
                     raise Distrusted(
                         "the second kubeconfig from the cluster-info ConfigMap (using validated TLS) "
                         "was different from the first"
@@ -74,19 +74,19 @@ class Discovery:
             return cluster
 
     async def by_file(self, place: str) -> Cluster:
-        """Read a kubeconfig from a file or an https address, and see that its server is the one it tells about."""
+        """Read a kubeconfig from a file or an https URL, and check that its authority verifies its server."""
         async with self._deadline():
-            text = await self._patiently(lambda: self._file(place))
+            text = await self._retried(lambda: self._file(place))
             cluster = await _cluster(text, place, None if place.startswith("https://") else Path(place).parent)
-            trusting = _trusting(cluster.authority_pem, place)
-            await self._patiently(lambda: self._met(cluster.server, trusting))
+            verified = _verifying_context(cluster.authority_pem, place)
+            await self._retried(lambda: self._check_server(cluster.server, verified))
             return cluster
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
-        """The end of everything, also of an answer that comes byte by byte; without patience, that of one attempt."""
-        self._end_seconds = self._clock.monotonic() + self._patience_seconds
-        limit_seconds = self._patience_seconds or _REQUEST_SECONDS
+        """Limit the whole discovery, also an answer that comes byte by byte; without a timeout, one attempt."""
+        self._end_seconds = self._clock.monotonic() + self._timeout_seconds
+        limit_seconds = self._timeout_seconds or _REQUEST_SECONDS
         try:
             async with asyncio.timeout(limit_seconds):
                 yield
@@ -94,8 +94,8 @@ class Discovery:
             fault = self._fault or f"no whole answer within {limit_seconds:g}s"
             raise StartError(f"{_UNTRUSTED}: {fault}") from error
 
-    async def _met(self, server: str, tls: ssl.SSLContext) -> None:
-        """Whether the server is the right one is all that is asked: cluster-info need not be for everybody there."""
+    async def _check_server(self, server: str, tls: ssl.SSLContext) -> None:
+        """Connect to the server, which verifies its certificate; cluster-info itself need not be public there."""
         answer = await self._get(server + _CLUSTER_INFO, tls)
         if answer.status not in {401, 403}:
             _data(answer)
@@ -125,7 +125,7 @@ class Discovery:
 
     async def _get(self, url: str, tls: ssl.SSLContext) -> Answer:
         try:
-            # The daemon's way to the server; httpx has its own ideas of the environment, and would repeat a password.
+            # The proxy that the daemon uses; httpx reads the environment differently, and has passwords in its errors.
             transport = self._transport or httpx.AsyncHTTPTransport(verify=tls, proxy=proxy_for(url, None))
             return await fetch(url, transport, seconds=_REQUEST_SECONDS)
         except TimeoutError as error:
@@ -133,23 +133,23 @@ class Discovery:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: {error or type(error).__name__}") from error
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Found]]) -> Found:
-        """Ask until it works; a StartError has the reason of the last failure."""
+    async def _retried(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a request until it succeeds. Raises StartError with the last failure at the deadline."""
         while True:
             try:
-                return await ask()
+                return await request()
             except Unavailable as error:
                 left = self._end_seconds - self._clock.monotonic()
                 if left <= 0:
                     raise StartError(f"{_UNTRUSTED}: {error}") from error
-                if str(error) != self._fault:  # said once, not every second
+                if str(error) != self._fault:  # logged once, not every second
                     log.info("Retrying discovery", {"err": error, "giveUpAfter": f"{left:.0f}s"})
                 self._fault = str(error)
                 await self._clock.sleep(min(_PAUSE_SECONDS, left))
 
 
 async def _read(place: str) -> bytes:
-    """A file of moderate size; a pipe is read as its writer writes, and holds nobody up who has a deadline."""
+    """Read a file of limited size; a pipe is read as its writer writes, without blocking the event loop."""
     descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as file:  # noqa: ASYNC230, PTH123  nothing else runs yet
         content = b""
@@ -163,7 +163,7 @@ async def _read(place: str) -> bytes:
 
 
 def _data(answer: Answer) -> dict[str, str]:
-    """What cluster-info holds; Unavailable if this is not it, as rights to read it may come a moment later."""
+    """Return the data of cluster-info. Raises Unavailable without them: the right to read it may come later."""
     try:
         data = json.loads(answer.body)["data"] if answer.status == 200 else None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -174,7 +174,7 @@ def _data(answer: Answer) -> dict[str, str]:
 
 
 async def _cluster(text: str, source: str, folder: Path | None = None) -> Cluster:
-    """The cluster that a kubeconfig tells about; its files are in this folder, or it may name none."""
+    """Return the cluster of a kubeconfig; its files are relative to the folder, without one it may name none."""
     try:
         document = load_private(text)
         clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
@@ -211,7 +211,7 @@ def _authorities(pem: str) -> tuple[Certificate, ...]:
         raise Distrusted(f"failed to parse cluster CA from {_CONFIG_MAP}: {error}") from error
 
 
-def _trusting(authority_pem: str, source: str) -> ssl.SSLContext:
+def _verifying_context(authority_pem: str, source: str) -> ssl.SSLContext:
     try:
         return client_context(authority_pem.encode())
     except ssl.SSLError as error:

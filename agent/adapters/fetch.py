@@ -1,4 +1,4 @@
-"""One GET whose answer is bounded in size and time: for those who ask somebody whom they do not trust yet."""
+"""One GET whose answer is bounded in size and time, for a server that is not trusted yet."""
 
 import asyncio
 from typing import NamedTuple
@@ -17,15 +17,15 @@ class Answer(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The body as text; what is no UTF-8 in it is replaced."""
+        """The body as text; bytes that are no UTF-8 are replaced."""
         return self.body.decode("utf-8", "replace")
 
 
 async def fetch(url: str, transport: httpx.AsyncBaseTransport, *, seconds: float) -> Answer:
-    """Ask once, follow no redirect, and read at most MOST_BYTES, which nobody has compressed.
+    """Send one GET, follow no redirect, and read at most MOST_BYTES, uncompressed.
 
-    A TimeoutError after so many seconds, whatever has come by then; an httpx.HTTPError, InvalidURL or OSError where
-    there is no answer, and a ValueError where it is too large.
+    Raises TimeoutError after so many seconds, whatever has come by then; httpx.HTTPError, InvalidURL or OSError if
+    there is no answer, and ValueError if it is too large.
     """
     headers = {"Accept-Encoding": "identity"}
     async with (

@@ -1,4 +1,4 @@
-"""YAML and JSON as kubelet's decoder reads them, which is YAML 1.1 with Go's own ideas of a scalar."""
+"""YAML and JSON as kubelet's decoder reads them: YAML 1.1 with the scalars of Go's yaml package."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class Parsed(NamedTuple):
 
 
 def load_documents(text: str) -> Parsed:
-    """All documents of a file; a ConfigError says where it is neither YAML nor JSON."""
+    """Load all documents of a file. Raises ConfigError with the place if it is neither YAML nor JSON."""
     duplicates: list[str] = []
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
         try:
@@ -49,7 +49,7 @@ def load_documents(text: str) -> Parsed:
 
 
 def load_private(text: str) -> Any:
-    """YAML that may hold secrets: a ConfigException says where it is broken, and repeats nothing of what is there."""
+    """Load YAML that may hold secrets. Raises ConfigException with the place, and nothing of the text."""
     try:
         refuse_bombs(text)
         return next(yaml.load_all(text, _loader([])), None)
@@ -62,11 +62,11 @@ def load_private(text: str) -> Any:
 
 
 class Excessive(yaml.MarkedYAMLError):
-    """The text is small, and what it stands for is not."""
+    """A small text whose document would be too large or too deep."""
 
 
 def refuse_bombs(text: str) -> None:
-    """Raise Excessive for what would be too large or too deep once it is loaded, before anything is built.
+    """Raise Excessive for a document that would be too large or too deep, before anything is built.
 
     The events of the parser are read one after the other, so neither size nor depth costs anything here.
     """
@@ -98,16 +98,16 @@ def _events(text: str) -> Any:
     try:
         yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError:
-        return  # whoever loads it says what is wrong, in the words of their loader
+        return  # the loader will report the error
 
 
 def _last(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             duplicates.append(f'key "{key}" already set in map')
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _where(error: yaml.YAMLError) -> str:
@@ -117,7 +117,7 @@ def _where(error: yaml.YAMLError) -> str:
 
 
 def _loader(duplicates: list[str]) -> Any:
-    """A loader class of its own, so that what it has seen twice is not shared."""
+    """Return a new loader class, which appends the keys that it sees twice to `duplicates`."""
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
@@ -125,13 +125,13 @@ def _loader(duplicates: list[str]) -> Any:
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
             self.flatten_mapping(node)
-            found: dict[str, Any] = {}
+            mapping: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 key = _key(self.construct_object(key_node, deep=True))
-                if key in found:
+                if key in mapping:
                     duplicates.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
-                found[key] = self.construct_object(value_node, deep=True)
-            return found
+                mapping[key] = self.construct_object(value_node, deep=True)
+            return mapping
 
     _resolve(Loader)
     return Loader
@@ -167,5 +167,5 @@ def _integer(text: str) -> int:
 
 
 def _key(key: Any) -> str:
-    """A key as JSON has it: text, whatever YAML made of it."""
+    """Return a key as JSON has it: a string, whatever YAML made of it."""
     return key if isinstance(key, str) else json.dumps(key)

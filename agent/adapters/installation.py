@@ -28,14 +28,14 @@ _COMMAND_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A file that comes with us, and where it belongs."""
+    """A file of this package, and where it is installed."""
 
     name: str
     target: Path
     is_setting: bool = False  # whether it is the user's once it is there
 
     def text(self, command: Path) -> str:
-        """Its content, for the command at this place."""
+        """Return the content, with the path of the command in it."""
         checkout = Path(__file__).parents[2] / self.name  # beside the package; a wheel has it among its data
         source = checkout if checkout.exists() else Path(sysconfig.get_path("data"), "share", UNIT, self.name)
         return source.read_text().replace(_COMMAND, str(command))
@@ -52,7 +52,7 @@ _FILES = (
 
 
 class Installation:
-    """Puts the service on this machine, or takes it away, and says each thing that it does."""
+    """Installs the service on this machine, or removes it, and prints each step."""
 
     def __init__(self, *, say: Callable[[str], None], dry_run: bool, command: Path = Path(_COMMAND)) -> None:
         self._command = command
@@ -61,7 +61,7 @@ class Installation:
         self._changed: set[Path] = set()
 
     def write_files(self) -> None:
-        """Write what comes with us; what the user changed is kept, and what is ours is brought up to date."""
+        """Write the files of the service; settings that the user changed are kept, other files are updated."""
         for file in _FILES:
             if file.target.parent.name == "rules.d" and not is_there(file.target.parent):
                 self._say("no polkit here: without it, a shutdown of this machine will not wait for us")
@@ -91,7 +91,7 @@ class Installation:
 
     def write_flags(self, text: str) -> None:
         """Keep the flags that the command line had for the daemon."""
-        self._bring_up_to_date(FLAGS_FILE, text, mode=0o600)
+        self._update(FLAGS_FILE, text, mode=0o600)
 
     def start(self) -> None:
         """Enable the service, and have it run with what is there now; it is not waited for."""
@@ -102,7 +102,7 @@ class Installation:
         self._run("systemctl", "restart" if self._changed else "start", "--no-block", UNIT)
 
     def state(self) -> tuple[str, str]:
-        """`active` and the like, and what the service says of itself."""
+        """Return systemd's state of the service, such as `active`, and the status text of the service."""
         shown = self._run("systemctl", "show", "--property=ActiveState,StatusText", UNIT, may_fail=True)
         values = dict(line.partition("=")[::2] for line in shown.splitlines())
         return values.get("ActiveState", ""), printable(values.get("StatusText", ""))
@@ -112,10 +112,10 @@ class Installation:
         if _content(_UNIT_FILE) is not None:
             self._run("systemctl", "disable", "--now", "--quiet", UNIT)
         for file in _FILES:
-            found = _content(file.target)
-            if found is not None and file.is_setting and not purge and found != file.text(self._command):
+            content = _content(file.target)
+            if content is not None and file.is_setting and not purge and content != file.text(self._command):
                 self._say(f"kept {file.target}, which was changed; --purge removes it, too")
-            elif found is not None:
+            elif content is not None:
                 self._remove(file.target)
         for path in filter(is_there, (FLAGS_FILE, _old(FLAGS_FILE)) if purge else ()):
             self._remove(path)
@@ -133,9 +133,9 @@ class Installation:
         if file.is_setting and before is not None and before != text:
             self._say(f"kept {file.target}, which was changed")
         else:
-            self._bring_up_to_date(file.target, text, mode=0o644)
+            self._update(file.target, text, mode=0o644)
 
-    def _bring_up_to_date(self, target: Path, text: str, *, mode: int) -> None:
+    def _update(self, target: Path, text: str, *, mode: int) -> None:
         before = _content(target)
         if before == text:
             return
@@ -157,9 +157,9 @@ class Installation:
 
     def _remove_state(self) -> None:
         """Remove the state directory. Its owner removes what is in it: with the rights of root it might be more."""
-        word = "would remove" if self._dry_run else "removed"
+        verb = "would remove" if self._dry_run else "removed"
         if STATE.is_symlink():
-            self._say(f"{word} {STATE}, which is a link; kept what is in {printable(str(STATE.readlink()))}")
+            self._say(f"{verb} {STATE}, which is a link; kept what is in {printable(str(STATE.readlink()))}")
             if not self._dry_run:
                 STATE.unlink()
             return
@@ -167,10 +167,10 @@ class Installation:
         if not self._dry_run:
             run_as(owner.st_uid, owner.st_gid, lambda: self._run(*command), seconds=2 * _COMMAND_SECONDS)
             STATE.rmdir()
-        self._say(f"{word} {STATE}")
+        self._say(f"{verb} {STATE}")
 
     def _run(self, *argv: str, may_fail: bool = False) -> str:
-        """What a command prints; a ConfigError has what it complains about."""
+        """Run a command and return what it prints. Raises ConfigError with its stderr if it fails."""
         if self._dry_run:
             self._say(f"would run {' '.join(argv)}")
             return ""
@@ -186,7 +186,7 @@ class Installation:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file or a link of this name, as far as we may see."""
+    """Whether there is a file or a link of this name, in folders that we may read."""
     return os.path.lexists(path)
 
 
@@ -195,7 +195,7 @@ def _old(target: Path) -> Path:
 
 
 def _content(path: Path) -> str | None:
-    """What is in a file; None if there is none, or none that we may read, and nothing for a link, a FIFO and the like.
+    """Return the content of a file; None if we cannot read any, empty for a link, a FIFO and the like.
 
     Not all folders are root's alone: polkit's may be those of its own user.
     """
@@ -220,12 +220,14 @@ def as_service_user(action: Callable[[], str], *, seconds: float) -> str:
 
 
 def check_owners(*commands: Path) -> None:
-    """A ConfigError if the service's user may replace what root is going to read, write or run."""
+    """Raise ConfigError if the service's user may replace what root is going to read, write or run."""
     try:
         account = pwd.getpwnam(USER)
     except KeyError:
         account = pwd.getpwnam("nobody")
-    places = {part for path in (*commands, FLAGS_FILE, *(file.target for file in _FILES)) for part in _way_to(path)}
+    places = {
+        part for path in (*commands, FLAGS_FILE, *(file.target for file in _FILES)) for part in _with_parents(path)
+    }
 
     def find() -> str:
         return next((str(place) for place in sorted(places) if _is_ours(place)), "")
@@ -234,8 +236,8 @@ def check_owners(*commands: Path) -> None:
         raise ConfigError(f"the user {account.pw_name} may change {place}, which root relies on; give it to root alone")
 
 
-def _way_to(path: Path) -> set[Path]:
-    """A file and every folder above it, also of what it is a link to."""
+def _with_parents(path: Path) -> set[Path]:
+    """Return a file and every folder above it, also those of the target of a link."""
     real = path.resolve()
     return {path, *path.parents, real, *real.parents}
 
@@ -251,7 +253,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def check_machine() -> None:
-    """A ConfigError where there is no service to be installed."""
+    """Raise ConfigError if no service can be installed: without root, or without systemd."""
     if os.geteuid() != 0:
         raise ConfigError("only root can do this; --dry-run shows to anyone what would be done")
     if not Path("/run/systemd/system").is_dir():
@@ -259,15 +261,15 @@ def check_machine() -> None:
 
 
 def command() -> Path:
-    """The command that the service is to run: ours, in a place that the service can read."""
+    """Return the command that the service will run. Raises ConfigError if the service cannot read it."""
     called = Path(sys.argv[0])
-    found = called.absolute() if called.name == UNIT else Path(sys.executable).absolute().with_name(UNIT)
-    if not os.access(found, os.X_OK):
-        raise ConfigError(f"there is no command {found}; install with the `fake-kubelet` that pip has made")
-    for place in (found.resolve(), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()):
+    path = called.absolute() if called.name == UNIT else Path(sys.executable).absolute().with_name(UNIT)
+    if not os.access(path, os.X_OK):
+        raise ConfigError(f"there is no command {path}; install with the `fake-kubelet` that pip has made")
+    for place in (path.resolve(), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()):
         if any(place.is_relative_to(hidden) for hidden in _UNREADABLE):
             raise ConfigError(
                 f"the service could not read {place}; have fake-kubelet where all can read it, "
                 "such as in a venv at /opt/fake-kubelet"
             )
-    return found
+    return path

@@ -1,8 +1,8 @@
-"""One context of a kubeconfig, with everything mended in it that the client library gets wrong.
+"""The current context of a kubeconfig, in a form that the client library reads as client-go does.
 
-The library reads token files once and as they are, prefers `token` to `tokenFile`, stumbles over a context without a
-user and a server without a scheme, ignores impersonation, can hang in an exec plugin, writes keys to files in TMPDIR,
-and lets `insecure-skip-tls-verify` win over an authority. What comes out of here has none of these in it.
+The library reads token files once and as they are, prefers `token` to `tokenFile`, fails for a context without a user
+and a server without a scheme, ignores impersonation, can hang in an exec plugin, writes keys to files in TMPDIR, and
+lets `insecure-skip-tls-verify` win over an authority. This module handles all of these itself.
 """
 
 import base64
@@ -10,18 +10,20 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from agent.adapters.go_yaml import load_private
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.core.model import Object
 
+PemName = Literal["certificate-authority", "client-certificate", "client-key"]
+PEM_NAMES: tuple[PemName, ...] = get_args(PemName)
+
 _NO_USER = "nobody"
-_AUTHORITY = "certificate-authority"
-_PEM_FILES = (_AUTHORITY, "client-certificate", "client-key")
-_FILES = (*_PEM_FILES, "tokenFile")
-_NOT_FOR_THE_LIBRARY = {"exec", "tokenFile", *_PEM_FILES, *(f"{name}-data" for name in _PEM_FILES)}
+_AUTHORITY: Final = "certificate-authority"
+_FILES = (*PEM_NAMES, "tokenFile")
+_NOT_FOR_THE_LIBRARY = {"exec", "tokenFile", *PEM_NAMES, *(f"{name}-data" for name in PEM_NAMES)}
 _INSECURE = "insecure-skip-tls-verify"
 
 
@@ -36,18 +38,18 @@ class Kubeconfig:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Who is to be impersonated, in the words of the API server."""
+        """The headers that ask the API server for impersonation."""
         return tuple(_impersonation(self.user))
 
     @property
     def plugin(self) -> Object | None:
-        """The exec plugin that knows the credentials, if there is one."""
-        found: Object | None = self.user.get("exec")
-        return found
+        """The exec plugin that returns the credentials, if there is one."""
+        plugin: Object | None = self.user.get("exec")
+        return plugin
 
     @property
     def is_insecure(self) -> bool:
-        """Whether the API server may be anybody."""
+        """Whether the certificate of the API server is not verified."""
         return bool(self.cluster.get(_INSECURE))
 
     @property
@@ -64,8 +66,8 @@ class Kubeconfig:
             "users": [{"name": _NO_USER, "user": user}],
         }
 
-    def content(self, name: str) -> bytes:
-        """A certificate or key, be it in the kubeconfig or in a file that it names; empty where there is none."""
+    def content(self, name: PemName) -> bytes:
+        """Return a certificate or key, of the kubeconfig or of a file that it names; empty if there is none."""
         part = self.cluster if name == _AUTHORITY else self.user
         if data := part.get(f"{name}-data"):
             try:
@@ -84,7 +86,7 @@ class Kubeconfig:
 
 
 def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:
-    """The same, but with the certificate and the key that one file holds, once it is there."""
+    """Return the kubeconfig with the certificate and key of this file, if the file exists."""
     if not pair.exists():
         return config
     names = ("client-certificate", "client-key")
@@ -95,7 +97,7 @@ def with_pair(config: Kubeconfig, pair: Path) -> Kubeconfig:
 
 
 def read_kubeconfig(path: Path) -> Kubeconfig:
-    """Read the file and the token file it names; a ConfigException says what is wrong with it."""
+    """Read the file and the token file it names. Raises ConfigException with what is wrong."""
     document = load_private(path.read_text("utf-8"))
     if not isinstance(document, dict):
         raise ConfigException("it holds no clusters, users and contexts")
@@ -115,7 +117,7 @@ def read_kubeconfig(path: Path) -> Kubeconfig:
 
 
 def check_verification(cluster: Object) -> None:
-    """Refuse, as client-go does, a cluster that names an authority and says that nothing is to be verified."""
+    """Refuse, as client-go does, a cluster with both an authority and `insecure-skip-tls-verify`."""
     insecure = cluster.get(_INSECURE)
     if not isinstance(insecure, bool | None):
         raise ConfigException(f"{_INSECURE} must be true or false")
@@ -124,7 +126,7 @@ def check_verification(cluster: Object) -> None:
 
 
 def read_token(path: Path) -> str:
-    """The token in a file, without the line's end that editors put there."""
+    """Read the token in a file, without the end of line that editors add."""
     try:
         token = path.read_text("utf-8").strip()
     except OSError as error:
@@ -138,34 +140,34 @@ def _named(document: Object, plural: str, singular: str, name: Any) -> Object:
     entries = document.get(plural)
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(singular), dict):
-            found: Object = entry[singular]
-            return found
+            value: Object = entry[singular]
+            return value
     raise ConfigException(f'{singular} "{name}" is not among its {plural}')
 
 
 def server_of(cluster: Object, user: Object) -> str:
-    """The URL of the API server; a host alone is one of https where there is a word about TLS, as in client-go."""
-    given = cluster.get("server")
-    if not given or not isinstance(given, str):
+    """Return the URL of the API server; as in client-go, a host alone means https if there is a setting for TLS."""
+    server = cluster.get("server")
+    if not server or not isinstance(server, str):
         raise ConfigException("its cluster has no server")
-    about_tls = ("certificate-authority", "insecure-skip-tls-verify", "client-certificate")
-    scheme = "https" if any(key.startswith(about_tls) for key in (*cluster, *user)) else "http"
-    url = given if "://" in given else f"{scheme}://{given}"
+    tls_settings = ("certificate-authority", "insecure-skip-tls-verify", "client-certificate")
+    scheme = "https" if any(key.startswith(tls_settings) for key in (*cluster, *user)) else "http"
+    url = server if "://" in server else f"{scheme}://{server}"
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
-        raise ConfigException(f'its server must be a URL or a host:port pair: "{given}"')
+        raise ConfigException(f'its server must be a URL or a host:port pair: "{server}"')
     return url
 
 
 def _absolute(part: Object, folder: Path) -> Object:
-    """Relative files are relative to the kubeconfig; data in the kubeconfig itself wins over them."""
-    found = dict(part)
+    """Make the names of files absolute, relative to the kubeconfig; data in the kubeconfig itself win over files."""
+    resolved = dict(part)
     for key in _FILES:
-        if found.get(f"{key}-data"):
-            found.pop(key, None)
-        elif found.get(key):
-            found[key] = str(folder / str(found[key]))
-    return found
+        if resolved.get(f"{key}-data"):
+            resolved.pop(key, None)
+        elif resolved.get(key):
+            resolved[key] = str(folder / str(resolved[key]))
+    return resolved
 
 
 def _impersonation(user: Object) -> Iterator[tuple[str, str]]:

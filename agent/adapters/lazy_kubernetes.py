@@ -52,10 +52,10 @@ def _shell(name: str, folder: Path) -> ModuleType:
             exports.update((name, home) for home, name in _EXPORT.findall((folder / "__init__.py").read_text("utf-8")))
         home = exports.get(attribute)
         try:
-            found = importlib.import_module(home or f"{name}.{attribute}")
+            imported = importlib.import_module(home or f"{name}.{attribute}")
         except ModuleNotFoundError as error:
             raise AttributeError(f"{name}.{attribute}") from error
-        value = getattr(found, attribute) if home else found
+        value = getattr(imported, attribute) if home else imported
         setattr(module, attribute, value)
         return value
 

@@ -1,4 +1,4 @@
-"""logind over the system bus: word of a shutdown, and a lock that delays it."""
+"""logind over the system bus: the signal of a shutdown, and a lock that delays it."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ _SIGHUP = 1
 
 
 class Logind:
-    """Where to find logind."""
+    """Connects to logind."""
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator["LogindSession"]:
-        """A connection; NoLogind where there is no system bus, or none for us."""
+        """Yield a connection. Raises NoLogind if there is no system bus that we may use."""
         # Imported here: 3 MiB that a daemon without graceful shutdown does not need.
         from dbus_fast import BusType  # noqa: PLC0415
         from dbus_fast.aio import MessageBus  # noqa: PLC0415
@@ -39,7 +39,7 @@ class Logind:
             await bus.connect()
         except (OSError, EOFError, DBusFastError) as error:
             raise NoLogind(f"no system bus: {error}") from error
-        # One task for the whole session: whoever gives up waiting for this takes the end away from all others.
+        # One task for the whole session: a caller that is cancelled must not cancel it for the others.
         end = asyncio.ensure_future(bus.wait_for_disconnect())  # type: ignore[no-untyped-call]
         session = LogindSession(bus, end)
         try:
@@ -51,38 +51,39 @@ class Logind:
 
 
 class LogindSession:
-    """What logind tells and does for us as long as the bus lasts; NoLogind when it does not."""
+    """A connection to logind. Requests raise NoLogind once the bus has closed it."""
 
     def __init__(self, bus: "MessageBus", end: asyncio.Future[None]) -> None:
-        self._bus, self._end = bus, end
+        self._bus = bus
+        self._end = end
         self._lock: int | None = None
-        self._news: asyncio.Queue[bool] = asyncio.Queue()
+        self._signals: asyncio.Queue[bool] = asyncio.Queue()
 
     async def listen(self) -> None:
-        """From now on, remember word of shutdowns."""
+        """Subscribe to the signals of shutdowns."""
         self._bus.add_message_handler(self._on_message)
         await self._call(_BUS, "AddMatch", "s", [_MATCH])
 
     async def next_change(self) -> bool:
-        """Whether the machine is going down, as soon as there is news about that."""
-        news = asyncio.ensure_future(self._news.get())
-        awaited: set[asyncio.Future[Any]] = {news, self._end}
+        """Wait for the next signal, and return whether the machine is going down."""
+        signal = asyncio.ensure_future(self._signals.get())
+        awaited: set[asyncio.Future[Any]] = {signal, self._end}
         try:
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            if news.done():
-                return news.result()
+            if signal.done():
+                return signal.result()
             raise NoLogind("the system bus closed the connection")
         finally:
-            news.cancel()
+            signal.cancel()
 
     async def delay_seconds(self) -> float:
-        """For how long logind lets a lock delay a shutdown."""
+        """Return for how long logind lets a lock delay a shutdown."""
         where = (_LOGIN[0], _LOGIN[1], "org.freedesktop.DBus.Properties")
         reply = await self._call(where, "Get", "ss", [_LOGIN[2], "InhibitDelayMaxUSec"])
         return float(reply.body[0].value) / 1e6
 
     async def raise_delay(self, seconds: float) -> None:
-        """Have logind wait longer, as a kubelet does; LogindRefused for whom that is not allowed."""
+        """Have logind wait longer, as a kubelet does. Raises LogindRefused if we are not allowed to."""
         try:
             await asyncio.to_thread(_write_override, seconds)
         except OSError as error:
@@ -90,9 +91,9 @@ class LogindSession:
         await self._call(_SYSTEMD, "KillUnit", "ssi", ["systemd-logind.service", "all", _SIGHUP])
 
     async def inhibit(self) -> None:
-        """Delay the next shutdown until `release`; LogindRefused for whom that is not allowed."""
-        words = ["shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay"]
-        reply = await self._call(_LOGIN, "Inhibit", "ssss", words)
+        """Delay the next shutdown until `release`. Raises LogindRefused if we are not allowed to."""
+        what, who, why = "shutdown", "kubelet", "Kubelet needs time to handle node shutdown"
+        reply = await self._call(_LOGIN, "Inhibit", "ssss", [what, who, why, "delay"])
         self.release()
         self._lock = reply.unix_fds[0]
 
@@ -104,7 +105,7 @@ class LogindSession:
 
     def _on_message(self, message: "Message") -> None:
         if message.member == _SIGNAL and message.interface == _LOGIN[2] and message.body:
-            self._news.put_nowait(bool(message.body[0]))
+            self._signals.put_nowait(bool(message.body[0]))
 
     async def _call(self, where: Sequence[str], member: str, signature: str, body: list[Any]) -> "Message":
         from dbus_fast import Message, MessageType  # noqa: PLC0415  as above
@@ -120,8 +121,8 @@ class LogindSession:
         except (OSError, EOFError, TimeoutError, DBusFastError) as error:
             raise NoLogind(f"{member}: {error or 'no answer in time'}") from error
         if reply is None or reply.message_type is MessageType.ERROR:
-            words = reply.body[0] if reply and reply.body else "no answer"
-            raise LogindRefused(f"{member}: {words}")
+            message = reply.body[0] if reply and reply.body else "no answer"
+            raise LogindRefused(f"{member}: {message}")
         return reply
 
 

@@ -1,4 +1,4 @@
-"""Files that ask for static pods."""
+"""The manifest files of static pods."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ class ManifestFiles:
         self._path = Path(path)
 
     async def read(self) -> Sequence[Manifest]:
-        """The pods that the files ask for; a file that makes no sense is told of and left out."""
+        """Return the pods of the files; a file that holds no valid pod is logged and left out."""
         return await asyncio.to_thread(lambda: list(self._manifests()))
 
     def _manifests(self) -> Iterator[Manifest]:
@@ -50,7 +50,7 @@ class ManifestFiles:
 
 
 def manifest_text(file: Path) -> str:
-    """The file's text; what is no regular file, or not any more, is never waited for."""
+    """Read a file without ever blocking. Raises ValueError if it is no regular file, or too large."""
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise ValueError("it is no regular file")
@@ -61,7 +61,7 @@ def manifest_text(file: Path) -> str:
 
 
 def _name_fault(metadata: Object) -> str:
-    """Why a pod cannot have its name or namespace, which become parts of a path; empty where it can."""
+    """Return why a pod cannot have its name or namespace, which become parts of a path; empty if it can."""
     for name in (metadata["name"], metadata.get("namespace") or "default"):
         if not isinstance(name, str) or len(name) > _LONGEST_NAME or subdomain_faults(name):
             return f"its name or namespace makes no sense: {str(name)[:100]!r}"
@@ -69,5 +69,5 @@ def _name_fault(metadata: Object) -> str:
 
 
 def _as_json(value: object) -> Any:
-    """As kubelet reads YAML: as the JSON that it stands for, with strings for keys, and nothing that JSON lacks."""
+    """Convert YAML to JSON, as kubelet does: keys are strings, and there is nothing that JSON lacks."""
     return json.loads(json.dumps(value, default=str, allow_nan=False, ensure_ascii=False).encode())

@@ -55,7 +55,7 @@ def run_as(uid: int, gid: int, action: Callable[[], str], *, seconds: float) -> 
 
 
 def printable(text: str) -> str:
-    """A text of somebody else, without what would steer a terminal."""
+    """Return a text of another program without control characters, which would steer a terminal."""
     return "".join(sign if sign.isprintable() or sign in "\n\t" else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 

@@ -1,4 +1,4 @@
-"""The service manager that started us, in the protocol of sd_notify(3)."""
+"""The service manager that started us, notified by the protocol of sd_notify(3)."""
 
 import logging
 import os
@@ -17,10 +17,10 @@ class Systemd:
 
     @classmethod
     def from_environment(cls) -> "Systemd":
-        """As the service manager left word for us; our children are not to find it."""
+        """Read and remove the variables that the service manager set, so that no child process gets them."""
         address = os.environ.pop("NOTIFY_SOCKET", "")
-        watchdog_usec, watched = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
-        is_for_us = watchdog_usec.isdecimal() and watched in {"", str(os.getpid())}
+        watchdog_usec, watchdog_pid = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
+        is_for_us = watchdog_usec.isdecimal() and watchdog_pid in {"", str(os.getpid())}
         return cls(address, watchdog_seconds=int(watchdog_usec) / 1e6 if is_for_us else None)
 
     def notify(self, *assignments: str) -> None:
@@ -28,9 +28,9 @@ class Systemd:
         if not self.listens:
             return
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as door:
-                door.setblocking(False)  # a full mailbox must not hold up a heartbeat
-                door.connect("\0" + self._address[1:] if self._address.startswith("@") else self._address)
-                door.send("\n".join(assignments).encode())
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as connection:
+                connection.setblocking(False)  # a full queue must not delay a heartbeat
+                connection.connect("\0" + self._address[1:] if self._address.startswith("@") else self._address)
+                connection.send("\n".join(assignments).encode())
         except OSError as error:
             log.debug("Unable to notify the service manager", {"err": error})

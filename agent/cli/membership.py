@@ -40,7 +40,7 @@ async def become_member(wish: "Wish", places: "Places", *, node_name: str) -> No
 
 
 async def _discovered(wish: "Wish") -> Cluster:
-    discovery = Discovery(clock=SystemClock(), patience_seconds=wish.patience_seconds)
+    discovery = Discovery(clock=SystemClock(), timeout_seconds=wish.patience_seconds)
     if wish.token:
         return await discovery.by_token(wish.endpoint, wish.token, wish.pins)
     return await discovery.by_file(wish.discovery_file)

@@ -9,7 +9,7 @@ import pytest
 
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.credentials import load_credentials
-from agent.adapters.exec_plugin import ask_plugin
+from agent.adapters.exec_plugin import run_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
 from tests.unit.core.certificates import encrypted, made
@@ -330,7 +330,7 @@ async def test_an_exec_plugin_that_fails_is_told(tmp_path, script, more, message
 async def test_an_exec_plugin_that_hangs_is_ended(tmp_path):
     hanging = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": [60]}
     with pytest.raises(ConfigException, match=r"did not answer within 0\.1s"):
-        await ask_plugin(hanging, cluster={}, folder=tmp_path, deadline_seconds=0.1)
+        await run_plugin(hanging, cluster={}, folder=tmp_path, deadline_seconds=0.1)
 
 
 async def test_an_exec_plugin_is_not_looked_for_in_the_working_directory(tmp_path, monkeypatch):

@@ -52,7 +52,7 @@ def discovery(*answers, patience=300.0):
         return httpx.Response(found.status_code, headers=found.headers, stream=httpx.ByteStream(found.content))
 
     clock = Impatient()
-    return Discovery(clock=clock, patience_seconds=patience, transport=httpx.MockTransport(answer)), clock
+    return Discovery(clock=clock, timeout_seconds=patience, transport=httpx.MockTransport(answer)), clock
 
 
 async def test_a_signed_and_pinned_cluster_is_found():
@@ -105,7 +105,7 @@ async def test_what_does_not_get_better_is_told_at_once_and_after_the_timeout(an
 
 async def test_a_proxy_that_is_no_url_is_told_without_its_password(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://user:s3cret/@192.0.2.9:3128")
-    found = Discovery(clock=Impatient(), patience_seconds=0.0)
+    found = Discovery(clock=Impatient(), timeout_seconds=0.0)
     with pytest.raises(StartError, match="HTTPS_PROXY: a proxy is") as raised:
         await found.by_token("192.0.2.1:6443", TOKEN, PIN)
     assert "s3cret" not in str(raised.value)
@@ -195,7 +195,7 @@ async def test_an_answer_that_is_no_cluster_info_is_no_more_than_that(content):
 
 @pytest.mark.parametrize("endpoint", ["[::1:6443", "a b:6443", "host:99999999", "\u00e9\u2603:1"])
 async def test_an_address_that_is_none_is_told(endpoint):
-    found = Discovery(clock=Impatient(), patience_seconds=0.0)
+    found = Discovery(clock=Impatient(), timeout_seconds=0.0)
     with pytest.raises(StartError, match="couldn't validate the identity"):
         await found.by_token(endpoint, TOKEN, PIN)
 
@@ -215,7 +215,7 @@ async def test_what_is_compressed_is_not_unpacked(encoding):
         body = httpx.ByteStream(gzip.compress(cluster_info().content))
         return httpx.Response(200, headers={"Content-Encoding": encoding}, stream=body)
 
-    found = Discovery(clock=Impatient(), patience_seconds=0.0, transport=httpx.MockTransport(answer))
+    found = Discovery(clock=Impatient(), timeout_seconds=0.0, transport=httpx.MockTransport(answer))
     with pytest.raises(StartError, match="the answer is compressed"):
         await found.by_token("192.0.2.1:6443", TOKEN, PIN)
 
@@ -247,7 +247,7 @@ class Endless(httpx.AsyncByteStream):
 async def test_a_body_without_an_end_is_read_no_further_than_the_limit(place, tmp_path):
     body = Endless()
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=body))
-    found = Discovery(clock=Impatient(), patience_seconds=0.0, transport=transport)
+    found = Discovery(clock=Impatient(), timeout_seconds=0.0, transport=transport)
     with pytest.raises(StartError, match="the answer is larger than 1048576 bytes"):
         await discovered(found, place, tmp_path)
     assert body.sent <= 2**20 + 2**16
@@ -256,7 +256,7 @@ async def test_a_body_without_an_end_is_read_no_further_than_the_limit(place, tm
 @pytest.mark.parametrize("place", ["token", "https file", "server of a file"])
 async def test_a_body_that_drips_does_not_outlast_the_deadline(place, tmp_path):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Endless(part=b"x", pause=0.01)))
-    found = Discovery(clock=SystemClock(), patience_seconds=0.3, transport=transport)
+    found = Discovery(clock=SystemClock(), timeout_seconds=0.3, transport=transport)
     with pytest.raises(
         StartError, match=r"couldn't validate the identity of the API Server: no whole answer within 0\.3s"
     ):
@@ -306,7 +306,7 @@ async def test_a_pipe_that_nobody_writes_to_is_given_up(tmp_path):
 async def test_a_pipe_whose_writer_falls_silent_does_not_outlast_the_deadline():
     reader, writer = os.pipe()
     os.write(writer, b"clusters:")
-    found = Discovery(clock=SystemClock(), patience_seconds=0.3)
+    found = Discovery(clock=SystemClock(), timeout_seconds=0.3)
     with pytest.raises(StartError, match=r"no whole answer within 0\.3s"):
         await found.by_file(f"/dev/fd/{reader}")
     os.close(reader)
