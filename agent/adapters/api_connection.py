@@ -115,20 +115,19 @@ class _Session:
             ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
         )
         connector._factory = partial(_BoundedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-        configuration = credentials.configuration
-        token = configuration.api_key.get("BearerToken")
         headers = [*credentials.headers, ("Accept-Encoding", "identity"), ("User-Agent", user_agent)]
+        if credentials.authorization:
+            headers.append(("Authorization", credentials.authorization))
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=[*headers, ("Authorization", token)] if token else headers,
+            headers=headers,
             auto_decompress=False,  # a few bytes could become gigabytes
         )
         self._request = partial(
             self._session.request,
-            proxy=configuration.proxy,
-            proxy_headers=configuration.proxy_headers,
-            server_hostname=configuration.tls_server_name or None,
+            proxy=credentials.proxy,
+            server_hostname=credentials.tls_server_name or None,
             allow_redirects=False,  # a redirect is an answer, and a wrong one
         )
         self._server = credentials.server

@@ -6,11 +6,11 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from agent.adapters.exec_plugin import run_plugin
 from agent.adapters.kubeconfig import PEM_NAMES, Kubeconfig, read_kubeconfig, read_token, with_pair
@@ -30,22 +30,20 @@ _AHEAD = timedelta(seconds=30)
 Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
     """The address of an API server, and what authenticates us there."""
 
     source: str  # the file a person would look into
-    configuration: Any  # kubernetes_asyncio's Configuration: address, token, proxy
+    server: str  # without a slash at its end
     tls: ssl.SSLContext | bool  # False: plain HTTP
+    tls_server_name: str = ""  # verified instead of the server's host
+    authorization: str = field(default="", repr=False)  # the header
+    proxy: str | None = field(default=None, repr=False)  # may have a password in it
     headers: tuple[tuple[str, str], ...] = ()  # sent with every request
     files: tuple[Path, ...] = ()  # a change of one of them may change the credentials
     expires_at: datetime | None = None
     digest: str = ""  # two credentials with the same digest are the same
-
-    @property
-    def server(self) -> str:
-        """The API server's address, without a slash at its end."""
-        return str(self.configuration.host).rstrip("/")
 
 
 async def load_credentials(kubeconfig: str, pair: Path | None = None) -> Credentials:
@@ -84,13 +82,11 @@ def _explained(path: str) -> Iterator[None]:
 async def _from_kubeconfig(path: str, config: Kubeconfig, expires_at: datetime | None) -> Credentials:
     configuration = Configuration()
     await kube_config.load_kube_config_from_dict(config.document, client_configuration=configuration)
-    configuration.proxy = proxy_for(str(configuration.host), configuration.proxy)
     pems = await asyncio.to_thread(lambda: tuple(map(config.content, PEM_NAMES)))
-    tls = await asyncio.to_thread(_tls, configuration, *pems)
-    if tls and config.is_insecure:
+    credentials = await asyncio.to_thread(_credentials, path, configuration, pems, config.headers)
+    if credentials.tls and config.is_insecure:
         _warn_of_insecure(path, str(configuration.host))
-    digest = _digest(configuration, pems, config.headers)
-    return Credentials(path, configuration, tls, config.headers, config.files, expires_at, digest)
+    return replace(credentials, files=config.files, expires_at=expires_at)
 
 
 @lru_cache(maxsize=64)  # logged once, however often a file is read
@@ -103,32 +99,43 @@ def _from_service_account() -> Credentials:
     configuration, token = Configuration(), _SERVICE_ACCOUNT / "token"
     try:
         load_incluster_config(client_configuration=configuration, try_refresh_token=False)  # type: ignore[no-untyped-call]
-        configuration.proxy = proxy_for(str(configuration.host), None)
         configuration.api_key["BearerToken"] = f"Bearer {read_token(token)}"
         authority = Path(configuration.ssl_ca_cert or "")
-        pems = (authority.read_bytes(),)
-        tls, digest = _tls(configuration, *pems), _digest(configuration, pems, ())
+        credentials = _credentials("the service account", configuration, (authority.read_bytes(),), ())
     except ConfigException as error:
         raise StartError(f"no --kubeconfig given and no service account to use instead: {error}") from error
     except (OSError, ValueError) as error:
         raise StartError(f"the service account in {_SERVICE_ACCOUNT} does not load: {error}") from error
-    return Credentials("the service account", configuration, tls, files=(token, authority), digest=digest)
+    return replace(credentials, files=(token, authority))
 
 
-def _tls(configuration: Any, authority: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext | bool:
-    if not configuration.host.startswith("https://"):
-        return False
-    context = client_context(authority, verify=configuration.verify_ssl)
+def _credentials(
+    source: str, configuration: Configuration, pems: tuple[bytes, ...], headers: tuple[tuple[str, str], ...]
+) -> Credentials:
+    """Take what is ours out of the library's configuration, which has no types."""
+    server, verify = str(configuration.host), bool(configuration.verify_ssl)
+    tls_server_name = str(configuration.tls_server_name or "")
+    authorization = str(configuration.api_key.get("BearerToken") or "")
+    proxy = proxy_for(server, configuration.proxy)
+    content = (server, verify, tls_server_name, proxy, authorization, headers, pems)
+    return Credentials(
+        source=source,
+        server=server.rstrip("/"),
+        tls=_tls(*pems, verify=verify) if server.startswith("https://") else False,
+        tls_server_name=tls_server_name,
+        authorization=authorization,
+        proxy=proxy,
+        headers=headers,
+        digest=hashlib.sha256(repr(content).encode()).hexdigest(),
+    )
+
+
+def _tls(authority: bytes, certificate: bytes = b"", key: bytes = b"", *, verify: bool) -> ssl.SSLContext:
+    context = client_context(authority, verify=verify)
     if certificate:
         with in_memory(certificate, key or certificate) as (certificate_path, key_path):
             context.load_cert_chain(certificate_path, key_path, no_password)
     return context
-
-
-def _digest(configuration: Any, pems: tuple[bytes, ...], headers: tuple[tuple[str, str], ...]) -> str:
-    settings = (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
-    content = (settings, configuration.api_key.get("BearerToken"), headers, pems)
-    return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
 class Connection(Protocol):

@@ -17,7 +17,7 @@ class Lanes:
         self.tokens = []
 
     async def use(self, credentials):
-        self.tokens.append(credentials.configuration.api_key["BearerToken"])
+        self.tokens.append(credentials.authorization)
 
 
 class Reloading:

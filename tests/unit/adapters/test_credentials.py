@@ -224,7 +224,7 @@ def user(tmp_path, **user):
 
 
 def bearer(credentials):
-    return credentials.configuration.api_key.get("BearerToken")
+    return credentials.authorization or None
 
 
 async def test_a_token_file_wins_over_a_token_and_is_stripped(tmp_path):

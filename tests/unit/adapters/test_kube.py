@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -183,7 +184,7 @@ async def test_the_password_of_a_proxy_is_not_told(tmp_path, host, message):
     credentials = await load_credentials(str(path))
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
         address = host.format(port=proxy.sockets[0].getsockname()[1])
-        credentials.configuration.proxy = f"http://user:hunter2@{address}"
+        credentials = replace(credentials, proxy=f"http://user:hunter2@{address}")
         connection = ApiConnection(credentials, architecture="amd64")
         with pytest.raises(Unavailable) as raised:
             await KubeNodes(connection).get("n1")
