@@ -17,9 +17,9 @@ from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
 from agent.adapters.metrics.figures import Figures
 from agent.adapters.metrics.own import Measured, OwnMetrics
-from agent.adapters.server import HealthServer
-from agent.adapters.server.metrics import ServerMetrics
-from agent.adapters.server.sources import Sources
+from agent.adapters.server.endpoints import Sources
+from agent.adapters.server.healthz import HealthServer
+from agent.adapters.server.telemetry import ServerMetrics
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
