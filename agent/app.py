@@ -15,8 +15,8 @@ from agent.adapters.credentials import load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
-from agent.adapters.metrics.figures import Figures
-from agent.adapters.metrics.own import Measured, OwnMetrics
+from agent.adapters.metrics.kubelet_metrics import Collector, KubeletMetrics
+from agent.adapters.metrics.stats_provider import StatsProvider
 from agent.adapters.server.endpoints import Sources
 from agent.adapters.server.healthz import HealthServer
 from agent.adapters.server.telemetry import ServerMetrics
@@ -153,9 +153,9 @@ class _Daemon:
         }
         loops = [loop for loops in beside.values() for loop in loops]
         controllers = (*self._bootstrap.controllers, *servers.controllers)
-        for measured in (self.host, connections.lease.metrics, self._metrics, *loops, *controllers):
-            if isinstance(measured, Measured):
-                process.metrics.collect(measured.families)
+        for source in (self.host, connections.lease.metrics, self._metrics, *loops, *controllers):
+            if isinstance(source, Collector):
+                process.metrics.collect(source.families)
         process.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
@@ -199,18 +199,18 @@ class _Daemon:
 
     def _sources(self, node: Node) -> Sources:
         """What the endpoints show."""
-        figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
+        stats = StatsProvider(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
-        own = OwnMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
+        kubelet = KubeletMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
             log_directory=Path(self._config.host_root, "var/log"),
-            summary=figures.summary,
-            metrics=own.metrics,
-            resource_metrics=figures.resource,
-            cadvisor_metrics=figures.cadvisor,
-            probe_metrics=own.probes,
+            summary=stats.summary,
+            metrics=kubelet.metrics,
+            resource_metrics=stats.resource,
+            cadvisor_metrics=stats.cadvisor,
+            probe_metrics=kubelet.probes,
             pods=node.pods,
             pod=node.pod,
             faults=self._process.health.faults,

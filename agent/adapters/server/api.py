@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 from aiohttp import hdrs, web
 
 from agent.adapters.metrics.exposition import exposition
-from agent.adapters.metrics.process import started
+from agent.adapters.metrics.kubelet_metrics import process_start_time
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
 from agent.adapters.server.containers import ContainerEndpoints
 from agent.adapters.server.endpoints import Endpoint, NodeEndpoints, Parameters, Sources, disabled
@@ -147,7 +147,7 @@ def read_only_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetric
 
 def _exact_paths(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> dict[str, Endpoint]:
     async def slis() -> bytes:
-        return exposition([*metrics.health(), *started()])
+        return exposition([*metrics.health(), *process_start_time()])
 
     def loops() -> str | None:
         return "; ".join(f"{loop}: {fault}" for loop, fault in sources.faults().items()) or None
