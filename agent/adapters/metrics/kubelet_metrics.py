@@ -10,7 +10,7 @@ import psutil
 
 from agent.adapters.host import architecture
 from agent.adapters.metrics.exposition import exposition
-from agent.adapters.settings.gates import Gates
+from agent.adapters.settings.feature_gates import FeatureGates
 from agent.core.config import Config
 from agent.core.kubelet_data.gates import GATES
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -59,7 +59,7 @@ class KubeletMetrics:
         self._config = config
         self._metrics = metrics
         self._pods = pods
-        self._gates = Gates(feature_gates)
+        self._gates = FeatureGates(feature_gates)
         self._constant_text = b""
 
     async def metrics(self) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent import __version__
 from agent.adapters.settings.effective import Effective
-from agent.adapters.settings.gates import Gates
+from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.table import FLAGS
 from agent.core.addresses import parse_node_ips
 from agent.core.capacity import parse_reserved
@@ -72,13 +72,13 @@ def _files(flags: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _version(settings: Effective) -> str:
-    asked = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is told, as in a kubelet
-    told = settings.fake["kubeletVersion"] or (asked if asked.startswith("v") else "")
-    return told or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
+    flag = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is reported, as in a kubelet
+    reported = settings.fake["kubeletVersion"] or (flag if flag.startswith("v") else "")
+    return reported or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
 
 
 def _declared_features(kubelet: Mapping[str, Any]) -> tuple[str, ...]:
-    gates = Gates(kubelet["featureGates"])
+    gates = FeatureGates(kubelet["featureGates"])
     return tuple(name for name in _DECLARABLE_FEATURES if gates.enabled(name))
 
 

@@ -55,7 +55,9 @@ _VERSIONS = {
     "1.35": (("pod-infra-container-image", "string"),),
 }
 
-ROWS = tuple(Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags)
+REMOVED_ROWS = tuple(
+    Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags
+)
 
 RENAMED = {"experimental-bootstrap-kubeconfig": "bootstrap-kubeconfig"}
 """Those whose work another flag does by now; without it the start line would not lead into the cluster."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent.core.kubelet_data.flags import FLAGS
 
-CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
+CONFIGURATION, IDENTITY, HEARTBEAT, NODE_RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
     "Configuration",
     "Registration and identity",
     "Heartbeat",
@@ -17,7 +17,7 @@ CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, 
     "Accepted, no effect",
     "Removed from kubelet",
 )
-GROUPS = (CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED)
+GROUPS = (CONFIGURATION, IDENTITY, HEARTBEAT, NODE_RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Flag:
     """One flag: what it takes, where help shows it, and the field of KubeletConfiguration that it sets."""
 
     name: str
-    kind: str  # a key of values.READERS
+    kind: str  # a key of pflag.READERS
     group: str
     help: str = ""
     field: str = ""  # a dotted path in KubeletConfiguration, or in ours for our own

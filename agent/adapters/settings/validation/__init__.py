@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from agent.adapters.settings.gates import Gates, aggregate
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates, aggregate
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation import logs, numbers, policies, reservations
 from agent.adapters.settings.validation.fault import Faults
 from agent.core.errors import ConfigError
 
-_RULES: tuple[Callable[[Document, Gates], Faults], ...] = (
+_RULES: tuple[Callable[[Document, FeatureGates], Faults], ...] = (
     numbers.lease,
     numbers.ranges,
     numbers.cfs_quota,
@@ -35,7 +35,7 @@ _RULES: tuple[Callable[[Document, Gates], Faults], ...] = (
 )
 
 
-def check(document: Document, gates: Gates) -> None:
+def check_configuration(document: Document, gates: FeatureGates) -> None:
     """Raise one ConfigError with everything that is wrong."""
     try:
         gates.check()

@@ -4,8 +4,8 @@ import posixpath
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -15,7 +15,7 @@ _MILLION = 1_000_000
 _PREVIOUS = f"1.{int(KUBELET_VERSION.split('.')[1]) - 1}"
 
 
-def logging(config: Document, gates: Gates) -> Faults:
+def logging(config: Document, gates: FeatureGates) -> Faults:
     """The logging part, which kubelet checks and applies before the rest."""
     if _flush_seconds(config["flushFrequency"]) <= 0:
         told = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
@@ -53,7 +53,7 @@ def _flush_seconds(value: Any) -> float:
     return value / 10**9 if isinstance(value, int) else parse_seconds(value)
 
 
-def log_query(document: Document, _: Gates) -> Faults:
+def log_query(document: Document, _: FeatureGates) -> Faults:
     """Where containers would run, and the node's logs over HTTP."""
     if not document["containerRuntimeEndpoint"]:
         yield f"{INVALID}the containerRuntimeEndpoint was not specified or empty"
@@ -61,7 +61,7 @@ def log_query(document: Document, _: Gates) -> Faults:
         yield f"{INVALID}enableSystemLogHandler is required for enableSystemLogQuery"
 
 
-def tracing(document: Document, _: Gates) -> Faults:
+def tracing(document: Document, _: FeatureGates) -> Faults:
     """How many requests are traced, and to where."""
     config = document.get("tracing") or {}
     rate, endpoint = config.get("samplingRatePerMillion"), config.get("endpoint")
@@ -79,7 +79,7 @@ def tracing(document: Document, _: Gates) -> Faults:
             )
 
 
-def hidden_metrics(document: Document, _: Gates) -> Faults:
+def hidden_metrics(document: Document, _: FeatureGates) -> Faults:
     """A version whose hidden metrics are shown: only the previous minor one has any."""
     version = document["showHiddenMetricsForVersion"]
     if version not in {"", _PREVIOUS}:
@@ -89,7 +89,7 @@ def hidden_metrics(document: Document, _: Gates) -> Faults:
         )
 
 
-def pod_logs(document: Document, _: Gates) -> Faults:
+def pod_logs(document: Document, _: FeatureGates) -> Faults:
     """The directory of pod logs: absolute, clean and plain ASCII, since it is a label in metrics."""
     path = document["podLogsDir"]
     if not path.startswith("/"):

@@ -1,7 +1,7 @@
 """Numbers and durations that kubelet refuses."""
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 
@@ -30,7 +30,7 @@ _RANGES: tuple[tuple[str, str, int, int | None, str], ...] = (
 )
 
 
-def lease(document: Document, _: Gates) -> Faults:
+def lease(document: Document, _: FeatureGates) -> Faults:
     """The lease, and cgroups that need each other."""
     if document["nodeLeaseDurationSeconds"] <= 0:
         yield f"{INVALID}nodeLeaseDurationSeconds must be greater than 0"
@@ -40,7 +40,7 @@ def lease(document: Document, _: Gates) -> Faults:
         )
 
 
-def ranges(document: Document, _: Gates) -> Faults:
+def ranges(document: Document, _: FeatureGates) -> Faults:
     """Numbers with a least or a most."""
     for name, flag, least, most, wrong in _RANGES:
         value = document[name]
@@ -48,7 +48,7 @@ def ranges(document: Document, _: Gates) -> Faults:
             yield f"{INVALID}{name} (--{flag}) {value} {wrong}"
 
 
-def cfs_quota(document: Document, gates: Gates) -> Faults:
+def cfs_quota(document: Document, gates: FeatureGates) -> Faults:
     """The period of CPU quotas, which needs its feature."""
     period = document["cpuCFSQuotaPeriod"]
     told = f"{INVALID}cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {{{period}}}"
@@ -59,7 +59,7 @@ def cfs_quota(document: Document, gates: Gates) -> Faults:
         yield f"{told} must be between 1ms and 1sec, inclusive"
 
 
-def image_gc(document: Document, gates: Gates) -> Faults:
+def image_gc(document: Document, gates: FeatureGates) -> Faults:
     """When images are collected."""
     low, high = document["imageGCLowThresholdPercent"], document["imageGCHighThresholdPercent"]
     if low >= high:
@@ -80,7 +80,7 @@ def image_gc(document: Document, gates: Gates) -> Faults:
         )
 
 
-def image_pulls(document: Document, _: Gates) -> Faults:
+def image_pulls(document: Document, _: FeatureGates) -> Faults:
     """Images pulled at a time."""
     pulls = document["maxParallelImagePulls"]
     if pulls is not None and pulls < 1:
@@ -92,7 +92,7 @@ def image_pulls(document: Document, _: Gates) -> Faults:
         )
 
 
-def certificates(document: Document, gates: Gates) -> Faults:
+def certificates(document: Document, gates: FeatureGates) -> Faults:
     """Features that must be on, or are gone."""
     if document["serverTLSBootstrap"] and not gates.enabled("RotateKubeletServerCertificate"):
         yield f"{INVALID}serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate"
@@ -100,7 +100,7 @@ def certificates(document: Document, gates: Gates) -> Faults:
         yield f"{INVALID}runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set"
 
 
-def container_logs(document: Document, _: Gates) -> Faults:
+def container_logs(document: Document, _: FeatureGates) -> Faults:
     """How container logs are rotated."""
     if document["containerLogMaxWorkers"] < 1:
         yield f"{INVALID}containerLogMaxWorkers must be greater than or equal to 1"

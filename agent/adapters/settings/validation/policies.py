@@ -1,7 +1,7 @@
 """Fields that take one of a few words, or that depend on each other."""
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 from agent.core.names import label_value_faults, qualified_name_faults
@@ -12,7 +12,7 @@ _IMAGE_POLICIES = ("NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllo
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute", "")
 
 
-def taints(document: Document, _: Gates) -> Faults:
+def taints(document: Document, _: FeatureGates) -> Faults:
     """Taints of the file; those of the flag were checked when it was read."""
     for taint in document["registerWithTaints"]:
         value = taint.get("value", "")
@@ -23,7 +23,7 @@ def taints(document: Document, _: Gates) -> Faults:
             yield f"{INVALID}taint.TimeAdded is not nil"
 
 
-def topology_manager(document: Document, _: Gates) -> Faults:
+def topology_manager(document: Document, _: FeatureGates) -> Faults:
     """Its policy and its scope."""
     policy, scope = document["topologyManagerPolicy"], document["topologyManagerScope"]
     if policy not in _TOPOLOGY:
@@ -36,7 +36,7 @@ def topology_manager(document: Document, _: Gates) -> Faults:
         )
 
 
-def graceful_shutdown(document: Document, gates: Gates) -> Faults:
+def graceful_shutdown(document: Document, gates: FeatureGates) -> Faults:
     """Its two periods, and the list by priority that excludes them."""
     names = ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
     whole, critical = (parse_seconds(document[name]) for name in names)
@@ -63,14 +63,14 @@ def graceful_shutdown(document: Document, gates: Gates) -> Faults:
         )
 
 
-def memory_swap(document: Document, _: Gates) -> Faults:
+def memory_swap(document: Document, _: FeatureGates) -> Faults:
     """What swap is for."""
     behavior = document["memorySwap"]["swapBehavior"]
     if behavior not in {"", "NoSwap", "LimitedSwap"}:
         yield (f'{INVALID}memorySwap.swapBehavior {quoted(behavior)} must be one of: "", "LimitedSwap" or "NoSwap"')
 
 
-def crash_loop(document: Document, gates: Gates) -> Faults:
+def crash_loop(document: Document, gates: FeatureGates) -> Faults:
     """The longest wait before a container starts again."""
     period = document["crashLoopBackOff"].get("maxContainerRestartPeriod")
     if not gates.enabled("KubeletCrashLoopBackOffMax"):
@@ -91,7 +91,7 @@ def crash_loop(document: Document, gates: Gates) -> Faults:
         )
 
 
-def hairpin_mode(document: Document, _: Gates) -> Faults:
+def hairpin_mode(document: Document, _: FeatureGates) -> Faults:
     """How a pod reaches itself."""
     mode = document["hairpinMode"]
     if mode not in {"none", "hairpin-veth", "promiscuous-bridge"}:
@@ -101,7 +101,7 @@ def hairpin_mode(document: Document, _: Gates) -> Faults:
         )
 
 
-def image_credentials(document: Document, gates: Gates) -> Faults:
+def image_credentials(document: Document, gates: FeatureGates) -> Faults:
     """Who may use an image that is there already."""
     policy, allowed = (
         document["imagePullCredentialsVerificationPolicy"],
@@ -130,7 +130,7 @@ def image_credentials(document: Document, gates: Gates) -> Faults:
         )
 
 
-def memory_quality(document: Document, gates: Gates) -> Faults:
+def memory_quality(document: Document, gates: FeatureGates) -> Faults:
     """How hard memory is throttled, and what of it is protected."""
     factor, policy = document["memoryThrottlingFactor"], document["memoryReservationPolicy"]
     if not 0 < factor <= 1:

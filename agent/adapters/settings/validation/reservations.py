@@ -2,8 +2,8 @@
 
 import re
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.quantity import Quantity
 from agent.klog import quoted
@@ -14,7 +14,7 @@ _CPU_SET = re.compile(r"[0-9]+(?:-[0-9]+)?")
 _USER_NAMESPACE_IDS = 65536
 
 
-def enforcements(document: Document, _: Gates) -> Faults:
+def enforcements(document: Document, _: FeatureGates) -> Faults:
     """enforceNodeAllocatable."""
     words, field = document["enforceNodeAllocatable"], "enforceNodeAllocatable (--enforce-node-allocatable)"
     for plain, compressible in (_SYSTEM, _KUBE):
@@ -46,7 +46,7 @@ def _enforcement(word: str, document: Document, field: str) -> Faults:
         )
 
 
-def reserved_cpus(document: Document, _: Gates) -> Faults:
+def reserved_cpus(document: Document, _: FeatureGates) -> Faults:
     """A list of CPUs, which excludes cgroups to reserve for."""
     cpus = document["reservedSystemCPUs"]
     if not cpus:
@@ -68,7 +68,7 @@ def _is_range(text: str) -> bool:
     return bool(_CPU_SET.fullmatch(text)) and int(first) <= int(last or first)
 
 
-def reserved_memory(document: Document, _: Gates) -> Faults:
+def reserved_memory(document: Document, _: FeatureGates) -> Faults:
     """Memory by NUMA node."""
     seen: set[tuple[int, str]] = set()
     for reservation in document["reservedMemory"]:
@@ -89,7 +89,7 @@ def reserved_memory(document: Document, _: Gates) -> Faults:
             seen.add((node, name))
 
 
-def user_namespaces(document: Document, _: Gates) -> Faults:
+def user_namespaces(document: Document, _: FeatureGates) -> Faults:
     """How many user ids a pod gets."""
     ids = (document.get("userNamespaces") or {}).get("idsPerPod")
     if ids is None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import Faults
 from agent.core.errors import ConfigError
 from agent.core.quantity import Quantity, QuantityError
@@ -26,7 +26,7 @@ _TLS_VERSIONS = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS
 _CURVES_MAX = 65535
 
 
-def check(document: Document, flags: Mapping[str, Any]) -> None:
+def check_start(document: Document, flags: Mapping[str, Any]) -> None:
     """Raise a ConfigError with the first thing that is wrong, as a kubelet ends with it."""
     for fault in _tls(document):
         raise ConfigError(f"failed to construct kubelet dependencies: {fault}")
