@@ -187,7 +187,7 @@ def _machine(usage: HostUsage) -> Iterator[_Metric]:
         "cpu_drawers": 0,
         "memory_bytes": usage.root.memory.total_bytes if usage.root.memory else 0,
         "swap_bytes": usage.root.memory.swap_total_bytes if usage.root.memory else 0,
-        "nvm_avg_power_budget_watts": 0,  # a kubelet is built without the library that would know
+        "nvm_avg_power_budget_watts": 0,  # a kubelet is built without the library that measures it
     }
     for name, value in values.items():
         yield _Metric(f"machine_{name}", value, machine)

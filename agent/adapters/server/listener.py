@@ -98,7 +98,7 @@ class _Connection:
 class Listener:
     """Accepts connections and has their requests answered.
 
-    asyncio's own server accepts without end and knows no deadline before the first request: a few hundred clients that
+    asyncio's own server accepts without end and has no deadline before the first request: a few hundred clients that
     never finish a header would hold memory and descriptors for good. Here, when there are as many connections as
     allowed, one of the address that has most idle connections is closed, the one that has been idle for longest.
     """
@@ -234,8 +234,8 @@ class Listener:
             connection.close = transport.abort
             _limit_buffers(transport)
         except Exception as error:
-            # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: whatever it
-            # is, it costs nobody else.
+            # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: no
+            # handshake that fails affects another connection.
             log.log(V4, "TLS handshake error", {"address": connection.address, "err": error})
             release_frames(error)
             self._on_lost(protocol)

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class _Opened:
-    """An open file or directory. It is closed with its last reference: a thread that hangs on a dead disk keeps one."""
+    """An open file or directory. It is closed with its last reference: a thread that hangs on a dead disk has one."""
 
     def __init__(self, path: Path) -> None:
         # O_NONBLOCK: opening a pipe or a device could block forever.

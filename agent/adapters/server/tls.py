@@ -1,4 +1,4 @@
-"""The TLS that this node speaks as a server: versions, cipher suites, and whose client certificates it trusts."""
+"""TLS of the servers: versions, cipher suites, and the CA that client certificates are verified with."""
 
 import _ssl
 import logging

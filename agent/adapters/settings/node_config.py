@@ -1,4 +1,4 @@
-"""Effective settings → the Config that the loops use."""
+"""Effective settings → the Config that the controllers use."""
 
 import socket
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
 
-_CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: rest/config.go, where nobody says how many
+_CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: the defaults of rest/config.go
 
 # component-helpers v0.36: nodedeclaredfeatures/features, each declared while the gate of its name is on. Left out is
 # UserNamespacesHostNetworkSupport, which needs a container runtime that offers it.
@@ -42,7 +42,7 @@ _DECLARABLE_FEATURES = (
 
 
 def node_config(settings: Effective) -> Config:
-    """One node's settings; a ConfigError says what no kubelet would start with."""
+    """Return one node's settings. Raises ConfigError for what no kubelet would start with."""
     flags = settings.flags
     return Config(
         node_name=_node_name(flags.get("hostname-override", "")),

@@ -60,7 +60,7 @@ REMOVED_ROWS = tuple(
 )
 
 RENAMED = {"experimental-bootstrap-kubeconfig": "bootstrap-kubeconfig"}
-"""Those whose work another flag does by now; without it the start line would not lead into the cluster."""
+"""Removed flags that another flag replaces; a command line that has them would not join the cluster otherwise."""
 
 IN_TREE_CLOUD_PROVIDERS = {
     "openstack": "1.26",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent.core.kubelet_data.flags import FLAGS
+from agent.core.kubelet_data.flags import KUBELET_FLAGS
 
 CONFIGURATION, IDENTITY, HEARTBEAT, NODE_RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
     "Configuration",
@@ -29,7 +29,7 @@ class Flag:
     group: str
     help: str = ""
     field: str = ""  # a dotted path in KubeletConfiguration, or in ours for our own
-    metavar: str = ""  # what help shows where the kind says too little
+    metavar: str = ""  # what help shows instead of the metavar of the kind
     default: str = ""  # for a flag without a field; the others have it from the schema
     deprecated: bool = False  # kubelet wants it to be set in the config file, or gone
     removed: str = ""  # the version of Kubernetes that no longer has it
@@ -47,5 +47,5 @@ class Flag:
 
 def kubelet_flag(name: str, group: str, text: str = "", metavar: str = "") -> Flag:
     """The row of a flag that kubelet has: its type, field, default and deprecation are kubelet's own."""
-    kind, field, default, deprecated = FLAGS[name]
+    kind, field, default, deprecated = KUBELET_FLAGS[name]
     return Flag(name, kind, group, text, field, metavar, default, deprecated)

@@ -1,4 +1,4 @@
-"""What kubelet refuses in a KubeletConfiguration, in its words and its order."""
+"""The checks of a KubeletConfiguration, with kubelet's messages and in its order."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ _RULES: tuple[Callable[[Document, FeatureGates], Faults], ...] = (
     reservations.user_namespaces,
     logs.hidden_metrics,
     logs.tracing,
-    policies.memory_quality,
+    policies.memory_qos,
     logs.log_query,
     numbers.container_logs,
     logs.pod_logs,
@@ -36,7 +36,7 @@ _RULES: tuple[Callable[[Document, FeatureGates], Faults], ...] = (
 
 
 def check_configuration(document: Document, gates: FeatureGates) -> None:
-    """Raise one ConfigError with everything that is wrong."""
+    """Raise ConfigError with every fault of the document."""
     try:
         gates.check()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Logs, traces and metrics."""
+"""Checks of logging, tracing and metrics."""
 
 import posixpath
 from typing import Any
@@ -16,10 +16,10 @@ _PREVIOUS = f"1.{int(KUBELET_VERSION.split('.')[1]) - 1}"
 
 
 def logging(config: Document, gates: FeatureGates) -> Faults:
-    """The logging part, which kubelet checks and applies before the rest."""
+    """Check the logging part, which kubelet checks and applies before the rest."""
     if _flush_seconds(config["flushFrequency"]) <= 0:
-        told = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
-        yield f"logging.flushFrequency: Invalid value: {told}: Must be greater than zero"
+        shown = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
+        yield f"logging.flushFrequency: Invalid value: {shown}: Must be greater than zero"
     if config["format"] not in {"text", "json"}:
         yield f"logging.format: Invalid value: {quoted(config['format'])}: Unsupported log format"
     if config["verbosity"] > 2**31 - 1:
@@ -54,7 +54,7 @@ def _flush_seconds(value: Any) -> float:
 
 
 def log_query(document: Document, _: FeatureGates) -> Faults:
-    """Where containers would run, and the node's logs over HTTP."""
+    """Check the container runtime's endpoint, and the node's logs over HTTP."""
     if not document["containerRuntimeEndpoint"]:
         yield f"{INVALID}the containerRuntimeEndpoint was not specified or empty"
     if document["enableSystemLogQuery"] and not document["enableSystemLogHandler"]:
@@ -62,7 +62,7 @@ def log_query(document: Document, _: FeatureGates) -> Faults:
 
 
 def tracing(document: Document, _: FeatureGates) -> Faults:
-    """How many requests are traced, and to where."""
+    """Check the sampling rate of traces, and where they are sent."""
     config = document.get("tracing") or {}
     rate, endpoint = config.get("samplingRatePerMillion"), config.get("endpoint")
     path = "tracing.samplingRatePerMillion"
@@ -80,7 +80,7 @@ def tracing(document: Document, _: FeatureGates) -> Faults:
 
 
 def hidden_metrics(document: Document, _: FeatureGates) -> Faults:
-    """A version whose hidden metrics are shown: only the previous minor one has any."""
+    """Check the version whose hidden metrics are shown: only the previous minor version has any."""
     version = document["showHiddenMetricsForVersion"]
     if version not in {"", _PREVIOUS}:
         yield (
@@ -90,7 +90,7 @@ def hidden_metrics(document: Document, _: FeatureGates) -> Faults:
 
 
 def pod_logs(document: Document, _: FeatureGates) -> Faults:
-    """The directory of pod logs: absolute, clean and plain ASCII, since it is a label in metrics."""
+    """Check the directory of pod logs: absolute, normalised and ASCII, since it is a label in metrics."""
     path = document["podLogsDir"]
     if not path.startswith("/"):
         yield f"{INVALID}pod logs path {quoted(path)} must be absolute path"

@@ -1,4 +1,4 @@
-"""Fields that take one of a few words, or that depend on each other."""
+"""Checks of enumerated fields, and of fields that depend on each other."""
 
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.go_json import Document
@@ -13,7 +13,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute", "")
 
 
 def taints(document: Document, _: FeatureGates) -> Faults:
-    """Taints of the file; those of the flag were checked when it was read."""
+    """Check taints of the file; pflag has checked those of the flag."""
     for taint in document["registerWithTaints"]:
         value = taint.get("value", "")
         faults = qualified_name_faults(taint["key"]) or (value and label_value_faults(value))
@@ -24,11 +24,11 @@ def taints(document: Document, _: FeatureGates) -> Faults:
 
 
 def topology_manager(document: Document, _: FeatureGates) -> Faults:
-    """Its policy and its scope."""
+    """Check the policy and the scope of the topology manager."""
     policy, scope = document["topologyManagerPolicy"], document["topologyManagerScope"]
     if policy not in _TOPOLOGY:
-        known = " ".join(quoted(word) for word in _TOPOLOGY)
-        yield (f"{INVALID}topologyManagerPolicy (--topology-manager-policy) {quoted(policy)} must be one of: [{known}]")
+        valid = " ".join(quoted(word) for word in _TOPOLOGY)
+        yield (f"{INVALID}topologyManagerPolicy (--topology-manager-policy) {quoted(policy)} must be one of: [{valid}]")
     if scope not in {"container", "pod"}:
         yield (
             f"{INVALID}topologyManagerScope (--topology-manager-scope) {quoted(scope)} "
@@ -37,17 +37,17 @@ def topology_manager(document: Document, _: FeatureGates) -> Faults:
 
 
 def graceful_shutdown(document: Document, gates: FeatureGates) -> Faults:
-    """Its two periods, and the list by priority that excludes them."""
+    """Check the two grace periods, and the list by priority that excludes them."""
     names = ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
-    whole, critical = (parse_seconds(document[name]) for name in names)
+    total, critical = (parse_seconds(document[name]) for name in names)
     by_priority = document["shutdownGracePeriodByPodPriority"]
     if gates.enabled("GracefulNodeShutdown"):
-        if critical > whole:
+        if critical > total:
             yield f"{INVALID}{names[1]} {{{document[names[1]]}}} must be <= {names[0]} {{{document[names[0]]}}}"
-        for name, seconds in zip(names, (whole, critical), strict=True):
+        for name, seconds in zip(names, (total, critical), strict=True):
             if seconds < 0 or 0 < seconds < 1:
                 yield f"{INVALID}{name} {{{document[name]}}} must be either zero or otherwise >= 1 sec"
-    elif whole > 0 or critical > 0:
+    elif total > 0 or critical > 0:
         yield (
             f"{INVALID}specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods "
             "requires feature gate GracefulNodeShutdown"
@@ -57,21 +57,21 @@ def graceful_shutdown(document: Document, gates: FeatureGates) -> Faults:
             f"{INVALID}Specifying shutdownGracePeriodByPodPriority "
             "requires feature gate GracefulNodeShutdownBasedOnPodPriority"
         )
-    elif by_priority and (whole > 0 or critical > 0):
+    elif by_priority and (total > 0 or critical > 0):
         yield (
             f"{INVALID}Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"
         )
 
 
 def memory_swap(document: Document, _: FeatureGates) -> Faults:
-    """What swap is for."""
+    """Check the swap behavior."""
     behavior = document["memorySwap"]["swapBehavior"]
     if behavior not in {"", "NoSwap", "LimitedSwap"}:
         yield (f'{INVALID}memorySwap.swapBehavior {quoted(behavior)} must be one of: "", "LimitedSwap" or "NoSwap"')
 
 
 def crash_loop(document: Document, gates: FeatureGates) -> Faults:
-    """The longest wait before a container starts again."""
+    """Check the longest back-off before a container restarts."""
     period = document["crashLoopBackOff"].get("maxContainerRestartPeriod")
     if not gates.enabled("KubeletCrashLoopBackOffMax"):
         if period is not None:
@@ -92,7 +92,7 @@ def crash_loop(document: Document, gates: FeatureGates) -> Faults:
 
 
 def hairpin_mode(document: Document, _: FeatureGates) -> Faults:
-    """How a pod reaches itself."""
+    """Check the hairpin mode."""
     mode = document["hairpinMode"]
     if mode not in {"none", "hairpin-veth", "promiscuous-bridge"}:
         yield (
@@ -102,7 +102,7 @@ def hairpin_mode(document: Document, _: FeatureGates) -> Faults:
 
 
 def image_credentials(document: Document, gates: FeatureGates) -> Faults:
-    """Who may use an image that is there already."""
+    """Check which pulled images need their credentials verified."""
     policy, allowed = (
         document["imagePullCredentialsVerificationPolicy"],
         document["preloadedImagesVerificationAllowlist"],
@@ -118,10 +118,10 @@ def image_credentials(document: Document, gates: FeatureGates) -> Faults:
                 )
         return
     if policy not in _IMAGE_POLICIES:
-        known = ", ".join(quoted(word) for word in _IMAGE_POLICIES[:-1])
+        valid = ", ".join(quoted(word) for word in _IMAGE_POLICIES[:-1])
         yield (
             f"{INVALID}option {quoted(policy)} specified for imagePullCredentialsVerificationPolicy. "
-            f'Valid options are {known} or "AlwaysVerify"'
+            f'Valid options are {valid} or "AlwaysVerify"'
         )
     if allowed and policy != "NeverVerifyAllowlistedImages":
         yield (
@@ -130,8 +130,8 @@ def image_credentials(document: Document, gates: FeatureGates) -> Faults:
         )
 
 
-def memory_quality(document: Document, gates: FeatureGates) -> Faults:
-    """How hard memory is throttled, and what of it is protected."""
+def memory_qos(document: Document, gates: FeatureGates) -> Faults:
+    """Check how memory is throttled, and what of it is protected."""
     factor, policy = document["memoryThrottlingFactor"], document["memoryReservationPolicy"]
     if not 0 < factor <= 1:
         yield (f"{INVALID}memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0")
