@@ -30,13 +30,13 @@ from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
+from agent.kubelet_server import KubeletServerBuilder, KubeletServers
 from agent.machinery.isolation import Isolation
 from agent.machinery.runner import Controller, Runnable, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
-from agent.serving import KubeletServerBuilder, KubeletServers
 from agent.supervisor import DRAIN_SECONDS, reload_on_signal, stop_on_signals, supervise
 
 log = logging.getLogger(__name__)
