@@ -28,19 +28,18 @@ class _Metric(NamedTuple):
 def cadvisor_metrics(usage: HostUsage) -> bytes:
     """Return what a kubelet reports of id="/", without descriptors and sockets: they need a look at every process."""
     at_seconds = usage.at.timestamp()
-    families: dict[str, list[Sample]] = {}
+    by_name: dict[str, list[Sample]] = {}
     for metric in _measured(usage):
-        families.setdefault(metric.name, []).append(Sample("", _ROOT | metric.labels, metric.value, at_seconds))
+        by_name.setdefault(metric.name, []).append(Sample("", _ROOT | metric.labels, metric.value, at_seconds))
     for metric in _limits(usage):
-        families.setdefault(metric.name, []).append(Sample("", _ROOT | metric.labels, metric.value))
+        by_name.setdefault(metric.name, []).append(Sample("", _ROOT | metric.labels, metric.value))
     for metric in _machine(usage):
-        families.setdefault(metric.name, []).append(Sample("", metric.labels, metric.value))
-    return exposition(_family(name, samples) for name, samples in families.items())
-
-
-def _family(name: str, samples: list[Sample]) -> Family:
-    kind, text = METRICS[name]
-    return Family(name, text, kind, samples)
+        by_name.setdefault(metric.name, []).append(Sample("", metric.labels, metric.value))
+    families = []
+    for name, samples in by_name.items():
+        kind, text = METRICS[name]
+        families.append(Family(name, text, kind, samples))
+    return exposition(families)
 
 
 def _measured(usage: HostUsage) -> Iterator[_Metric]:

@@ -65,16 +65,12 @@ class KubeletMetrics:
     async def metrics(self) -> bytes:
         """Return /metrics: first what changes, then what never does, which is formatted only once."""
         self._constant_text = self._constant_text or exposition(self._constants())
-        return exposition(self._variables()) + self._constant_text
+        families = (*self._metrics.families(), *_process(), *_pod_counts(self._pods()))
+        return exposition(families) + self._constant_text
 
     async def probes(self) -> bytes:
         """Return /metrics/probes: no container is probed here."""
         return exposition(process_start_time())
-
-    def _variables(self) -> Iterator[Family]:
-        yield from self._metrics.families()
-        yield from _process()
-        yield from _pod_counts(self._pods())
 
     def _constants(self) -> Iterator[Family]:
         name = Gauge("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ("node",))

@@ -12,7 +12,7 @@ from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -133,6 +133,7 @@ class Listener:
 
     async def run(self) -> None:
         """Accept forever."""
+        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._close_overdue())
             while True:
@@ -142,7 +143,9 @@ class Listener:
                     continue
                 connection = _Connection(address, self._clock.monotonic())
                 self._connections[connection] = None
-                self._wait_for_first_byte(connection, sock)
+                # Wait without a task, TLS or HTTP: a client that sends nothing costs no more than its socket.
+                loop.add_reader(sock, self._on_first_byte, connection, sock)
+                connection.close = partial(self._close_socket, connection, sock)
                 await asyncio.sleep(0)  # however many connections come, other tasks get a turn
 
     async def close(self) -> None:
@@ -185,11 +188,6 @@ class Listener:
         self._connections.pop(oldest)
         oldest.close()
         return True
-
-    def _wait_for_first_byte(self, connection: _Connection, sock: socket.socket) -> None:
-        """Wait without a task, TLS or HTTP: a client that sends nothing costs no more than its socket."""
-        asyncio.get_running_loop().add_reader(sock, self._on_first_byte, connection, sock)
-        connection.close = lambda: self._close_socket(connection, sock)
 
     def _on_first_byte(self, connection: _Connection, sock: socket.socket) -> None:
         try:

@@ -50,7 +50,14 @@ def load_file(name: str) -> ConfigFile:
 
 def load_drop_ins(directory: str) -> Iterator[ConfigFile]:
     """Yield the drop-ins in lexical order of their paths, not decoded: they are patches."""
-    for path in _walk(directory):
+    if not Path(directory).is_dir():
+        raise ConfigError(
+            f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{directory}": '
+            f"lstat {directory}: no such file or directory"
+        )
+    for path in _all_files(directory):
+        if not path.endswith(".conf"):
+            continue
         try:
             file = _read(path)
             if file.kubelet or not file.fake:
@@ -66,15 +73,6 @@ def load_drop_ins(directory: str) -> Iterator[ConfigFile]:
 def skipped_drop_ins(directory: str) -> list[str]:
     """Return the files that are no drop-ins, for the log."""
     return [path for path in _all_files(directory) if not path.endswith(".conf")]
-
-
-def _walk(directory: str) -> list[str]:
-    if not Path(directory).is_dir():
-        raise ConfigError(
-            f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{directory}": '
-            f"lstat {directory}: no such file or directory"
-        )
-    return [path for path in _all_files(directory) if path.endswith(".conf")]
 
 
 def _all_files(directory: str) -> list[str]:
