@@ -14,11 +14,11 @@ from agent.adapters.credentials import CredentialReloader, load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
-from agent.adapters.metrics.figures import Figures
-from agent.adapters.metrics.own import Measured, OwnMetrics
-from agent.adapters.server import HealthServer
-from agent.adapters.server.metrics import ServerMetrics
-from agent.adapters.server.sources import Sources
+from agent.adapters.metrics.kubelet_metrics import Collector, KubeletMetrics
+from agent.adapters.metrics.stats_provider import StatsProvider
+from agent.adapters.server.endpoints import Sources
+from agent.adapters.server.healthz import HealthServer
+from agent.adapters.server.telemetry import ServerMetrics
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
 from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
@@ -28,13 +28,13 @@ from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.shutdown import requested_seconds
+from agent.kubelet_server import KubeletServerBuilder, KubeletServers
 from agent.machinery.isolation import Isolation
 from agent.machinery.runner import Controller, Runnable, Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
-from agent.serving import KubeletServerBuilder, KubeletServers
 from agent.supervisor import DRAIN_SECONDS, reload_on_signal, stop_on_signals, supervise
 
 log = logging.getLogger(__name__)
@@ -152,9 +152,9 @@ class _Daemon:
         }
         loops = [loop for loops in beside.values() for loop in loops]
         controllers = (*self._bootstrap.controllers, *servers.controllers)
-        for measured in (self.host, connections.lease.metrics, self._metrics, *loops, *controllers):
-            if isinstance(measured, Measured):
-                process.metrics.collect(measured.families)
+        for source in (self.host, connections.lease.metrics, self._metrics, *loops, *controllers):
+            if isinstance(source, Collector):
+                process.metrics.collect(source.families)
         process.start()
         log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
         await supervise(
@@ -198,18 +198,18 @@ class _Daemon:
 
     def _sources(self, node: Node) -> Sources:
         """What the endpoints show."""
-        figures = Figures(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
+        stats = StatsProvider(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
-        own = OwnMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
+        kubelet = KubeletMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
             log_directory=Path(self._config.host_root, "var/log"),
-            summary=figures.summary,
-            metrics=own.metrics,
-            resource_metrics=figures.resource,
-            cadvisor_metrics=figures.cadvisor,
-            probe_metrics=own.probes,
+            summary=stats.summary,
+            metrics=kubelet.metrics,
+            resource_metrics=stats.resource,
+            cadvisor_metrics=stats.cadvisor,
+            probe_metrics=kubelet.probes,
             pods=node.pods,
             pod=node.pod,
             faults=self._process.health.faults,

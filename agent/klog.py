@@ -16,11 +16,12 @@ from typing import Any, TextIO
 
 # klog's V levels as logging levels: `-v N` shows everything down to INFO - N.
 V1, V2, V3, V4, V5 = (logging.INFO - verbosity for verbosity in (1, 2, 3, 4, 5))
-_MOST = logging.INFO - 1  # logging knows no level below 1
+_MAX_VERBOSITY = logging.INFO - 1  # logging has no level below 1
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPES["\v"] = "\\v"
-_MOST_LINES, _LONGEST_LINE = 80, 500  # of a traceback
+_MAX_TRACEBACK_LINES = 80
+_MAX_TRACEBACK_CHARACTERS = 500  # of a line
 
 
 class Unquoted(str):
@@ -30,10 +31,10 @@ class Unquoted(str):
 
 
 class BareFormatter(logging.Formatter):
-    """`file:line] "message" key="value"`: a line for whoever notes time and process by himself."""
+    """`file:line] "message" key="value"`: a line for the journal, which records time and process itself."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line a record, but for tracebacks and values of several lines."""
+        """Return one line for a record, except for tracebacks and values of several lines."""
         fields = _error_first(record)
         phrase = record.msg if isinstance(record.msg, Unquoted) else quoted(_phrase(record, fields))
         line = f"{record.filename}:{record.lineno}] {phrase}"
@@ -46,21 +47,21 @@ class KlogFormatter(BareFormatter):
     """`Lmmdd hh:mm:ss.uuuuuu PPPPPPP file:line] "message" key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """As a kubelet prints it on stderr."""
+        """Return a record as a kubelet prints it on stderr."""
         letter = "E" if record.levelno >= logging.ERROR else "W" if record.levelno >= logging.WARNING else "I"
         at = datetime.fromtimestamp(record.created, UTC).astimezone()
         return f"{letter}{at:%m%d %H:%M:%S.%f} {os.getpid():7d} {super().format(record)}"
 
 
 class JournalFormatter(logging.Formatter):
-    """What another formatter says, with the priority that the journal is to file it under."""
+    """Adds the journal's priority to the lines of another formatter."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
         self._inner = inner
 
     def format(self, record: logging.LogRecord) -> str:
-        """Every line with its priority: the journal takes each for an entry of its own."""
+        """Return every line with its priority: the journal makes each an entry of its own."""
         priority = 3 if record.levelno >= logging.ERROR else 4 if record.levelno >= logging.WARNING else 6
         text = self._inner.format(record)
         return "\n".join(f"<{priority}>{line}" for line in text.split("\n"))
@@ -70,7 +71,7 @@ class JsonFormatter(logging.Formatter):
     """`{"ts":1794794462998.8457,"caller":"controllers/lease.py:42","msg":"…","v":0,"key":"value"}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One object a record; an error has no `v`, as in a kubelet."""
+        """Return a record as one object; an error has no `v`, as in a kubelet."""
         fields = _fields(record)
         entry: dict[str, Any] = {
             "ts": record.created * 1000,
@@ -86,47 +87,48 @@ class JsonFormatter(logging.Formatter):
         return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
-class _Verbosity:
-    """Lets a record through if it is not more detailed than its file may be."""
+class _VerbosityFilter:
+    """Passes a record if it is not more detailed than the verbosity of its file."""
 
     def __init__(self, verbosity: int, vmodule: Iterable[tuple[str, int]]) -> None:
-        self.verbosity, self._patterns = verbosity, tuple(vmodule)
+        self.verbosity = verbosity
+        self._patterns = tuple(vmodule)
 
     @property
-    def most(self) -> int:
-        """The most detail that any file may tell."""
+    def maximum(self) -> int:
+        """Return the highest verbosity of any file."""
         return max([self.verbosity, *(level for _, level in self._patterns)])
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """As klog: the first pattern that matches the file's name without its ending may raise its verbosity."""
-        detail, file = logging.INFO - record.levelno, PurePath(record.filename).stem
-        raised = next((level for pattern, level in self._patterns if fnmatchcase(file, pattern)), 0)
-        return detail <= max(self.verbosity, raised)
+        """Apply klog's rule: the first pattern that matches the file's name without ending may raise the verbosity."""
+        level, file = logging.INFO - record.levelno, PurePath(record.filename).stem
+        raised = next((verbosity for pattern, verbosity in self._patterns if fnmatchcase(file, pattern)), 0)
+        return level <= max(self.verbosity, raised)
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes, escaped as Go does."""
+    """Return a string in double quotes, escaped as Go does."""
     return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
 
 
 def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_format: str = "text") -> None:
-    """Send our log to stderr; other people's libraries speak only when something is wrong."""
-    wanted = _Verbosity(verbosity, vmodule)
+    """Send our log to stderr; libraries log warnings and errors alone."""
+    filter_ = _VerbosityFilter(verbosity, vmodule)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(log_format, journal=_is_journal(sys.stderr)))
-    handler.addFilter(wanted)
+    handler.addFilter(filter_)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("agent").setLevel(logging.INFO - min(wanted.most, _MOST))
+    logging.getLogger("agent").setLevel(logging.INFO - min(filter_.maximum, _MAX_VERBOSITY))
     logging.captureWarnings(True)
 
 
 def set_verbosity(verbosity: int) -> None:
-    """Log more or less from now on; patterns and format stay as they were set up."""
+    """Change the verbosity; patterns and format stay as they were set up."""
     for handler in logging.getLogger().handlers:
-        for wanted in handler.filters:
-            if isinstance(wanted, _Verbosity):
-                wanted.verbosity = verbosity
-                logging.getLogger("agent").setLevel(logging.INFO - min(wanted.most, _MOST))
+        for filter_ in handler.filters:
+            if isinstance(filter_, _VerbosityFilter):
+                filter_.verbosity = verbosity
+                logging.getLogger("agent").setLevel(logging.INFO - min(filter_.maximum, _MAX_VERBOSITY))
 
 
 def _formatter(log_format: str, *, journal: bool) -> logging.Formatter:
@@ -136,12 +138,12 @@ def _formatter(log_format: str, *, journal: bool) -> logging.Formatter:
 
 
 def _is_journal(stream: TextIO) -> bool:
-    """Whether what is written there goes to the journal, as sd-daemon(3) has one find out."""
+    """Return whether the stream goes to the journal, by the check of systemd.exec(5)."""
     try:
-        found = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return False
-    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
@@ -149,7 +151,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 def _error_first(record: logging.LogRecord) -> Mapping[str, Any]:
-    """The fields as klog's ErrorS prints them, wherever the error stands in the call."""
+    """Return the fields as klog's ErrorS prints them, wherever the error is in the call."""
     fields = _fields(record)
     is_error = record.levelno >= logging.ERROR and "err" in fields
     return {"err": fields["err"], **fields} if is_error else fields
@@ -174,20 +176,20 @@ def _value(value: Any) -> str:
 
 
 def _block(text: str) -> str:
-    """A text of several lines: each behind a tab, between `<` and ` >`."""
+    """Return a text of several lines: each behind a tab, between `<` and ` >`."""
     lines = text.removesuffix("\n").split("\n")
     return "<\n" + "".join(f"\t{_printable(line)}\n" for line in lines) + " >"
 
 
 def _stack(exc_info: Any) -> str:
-    """A traceback, each line behind a tab: no line of an error's text, which is others', passes for one of ours."""
+    """Return a traceback, each line behind a tab: no line of an error's text can pass for a log line."""
     lines: list[str] = []
     for chunk in traceback.format_exception(*exc_info):
-        is_frame = chunk.startswith(("  ", "\n", "Traceback "))  # else what the error says, which is one line here
+        is_frame = chunk.startswith(("  ", "\n", "Traceback "))  # else the error's text, which becomes one line
         lines += chunk.strip("\n").split("\n") if is_frame else [chunk.removesuffix("\n")]
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[: _MOST_LINES // 2], "...", *lines[-_MOST_LINES // 2 :]]
-    return "\n".join(f"\t{_printable(line[:_LONGEST_LINE])}" for line in lines)
+    if len(lines) > _MAX_TRACEBACK_LINES:
+        lines = [*lines[: _MAX_TRACEBACK_LINES // 2], "...", *lines[-_MAX_TRACEBACK_LINES // 2 :]]
+    return "\n".join(f"\t{_printable(line[:_MAX_TRACEBACK_CHARACTERS])}" for line in lines)
 
 
 def _printable(text: str) -> str:

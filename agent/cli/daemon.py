@@ -10,7 +10,7 @@ from typing import Any
 from agent import __version__, klog
 from agent.adapters.settings.effective import Effective, from_flags
 from agent.adapters.settings.node_config import node_config
-from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import FLAGS
 from agent.core.errors import ConfigError
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -48,7 +48,7 @@ def _obey_even_as_first_process() -> None:
 
 def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
     """The flags of a line that is the daemon's; None where a command or help is wanted."""
-    line = parse(arguments, FLAGS, COMMANDS)
+    line = parse_flags(arguments, FLAGS, COMMANDS)
     return None if line.words or line.values.get("help") else line.values
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.go_json import get_path, with_defaults
+from agent.adapters.settings.pflag import METAVARS, WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.schema import FAKE, KUBELET
-from agent.adapters.settings.structs import fill, read
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
-from agent.adapters.settings.values import METAVARS, WITHOUT_VALUE
 from agent.core.errors import ConfigError
 
 OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT")
@@ -64,7 +63,7 @@ class KubeletCommand(TyperCommand):
 
 
 def _without_flags(ctx: Any, args: list[str], flags: Mapping[str, Flag], stop: Iterable[str] = ()) -> list[str]:
-    line = parse(args, flags, frozenset(stop))
+    line = parse_flags(args, flags, frozenset(stop))
     wants_help = line.values.pop("help", False)
     ctx.obj = {**(ctx.obj or {}), **line.values}  # flags may stand before the command, too
     return ["--help"] if wants_help else line.words
@@ -78,7 +77,7 @@ def _options(flags: Mapping[str, Flag]) -> Iterator[TyperOption]:
 
 
 def _write_flags(formatter: Any) -> None:
-    defaults = {**fill(KUBELET, {}), **fill(FAKE, {})}
+    defaults = {**with_defaults(KUBELET, {}), **with_defaults(FAKE, {})}
     for group in GROUPS:
         rows = [flag for flag in FLAGS.values() if flag.group == group]
         if group == ACCEPTED:
@@ -107,7 +106,7 @@ def explained(flag: Flag, defaults: Mapping[str, Any]) -> str:
 
 def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
     """A flag's default as kubelet prints it; empty for none, and for false."""
-    value = read(dict(defaults), flag.field) if flag.field else flag.default
+    value = get_path(dict(defaults), flag.field) if flag.field else flag.default
     if isinstance(value, bool):
         return "true" if value else ""
     if isinstance(value, list):

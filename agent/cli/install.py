@@ -18,7 +18,7 @@ from agent.adapters import installation
 from agent.adapters.installation import STATE, UNIT, Installation, as_service_user
 from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
-from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import OURS, Flag
 from agent.cli.join import CLIENT_CA, FLAGS_OF_JOIN, JoinCommand, Places, Wish, split, wanted
 from agent.core.errors import ConfigError
@@ -42,7 +42,7 @@ class InstallCommand(JoinCommand):
 def install(arguments: Sequence[str]) -> None:
     """Write unit, settings and user, join if asked to, and start the service; a second time, only what differs."""
     words, daemon = split(arguments, FLAGS_OF_INSTALL)
-    line = parse(words, FLAGS_OF_INSTALL)
+    line = parse_flags(words, FLAGS_OF_INSTALL)
     if line.words:
         raise ConfigError(f"unexpected argument {line.words[0]}; to join a cluster, say --join {line.words[0]}")
     wish = _wish(line.values)

@@ -12,9 +12,8 @@ from agent import klog
 from agent.adapters.child_process import python_module
 from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
-from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.pflag import WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
-from agent.adapters.settings.values import WITHOUT_VALUE
 from agent.core.discovery import Token, parse_pins, parse_token
 from agent.core.errors import ConfigError
 from agent.core.goduration import parse_seconds
@@ -100,7 +99,7 @@ class Wish:
 def join(arguments: Sequence[str]) -> None:
     """Find the cluster, write its credentials, and become the daemon; it takes over this process."""
     words, daemon = split(arguments)
-    line = parse(words, FLAGS_OF_JOIN)
+    line = parse_flags(words, FLAGS_OF_JOIN)
     wish = wanted(line.words, line.values)
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Iterator
 
+from agent.adapters.settings.go_json import with_defaults
 from agent.adapters.settings.schema import FAKE, KUBELET
-from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
 from agent.cli.grammar import default_text, metavar
@@ -59,7 +59,7 @@ def _section(group: str) -> Iterator[str]:
 
 
 def _row(flag: Flag) -> str:
-    takes, default = metavar(flag), default_text(flag, {**fill(KUBELET, {}), **fill(FAKE, {})})
+    takes, default = metavar(flag), default_text(flag, {**with_defaults(KUBELET, {}), **with_defaults(FAKE, {})})
     field = f"`{flag.field}`{' †' if flag.field in FAKE.fields else ''}" if flag.field else ""
     mark = "*d*" if flag.deprecated else ""
     cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {mark}".strip())

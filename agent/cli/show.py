@@ -6,11 +6,10 @@ from typing import Any
 
 import yaml
 
+from agent.adapters.settings.defaults import derived_origins
 from agent.adapters.settings.effective import Effective
-from agent.adapters.settings.kinds import Struct
-from agent.adapters.settings.origins import derived
+from agent.adapters.settings.go_json import Document, Struct, encode
 from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
-from agent.adapters.settings.structs import Document, printed
 from agent.adapters.settings.zpages import kubeletconfig
 
 
@@ -18,7 +17,7 @@ def as_json(settings: Effective) -> str:
     """One object: kubelet's settings as its /configz has them, ours, the flags that are no field, and all origins."""
     shown = {
         "kubeletconfig": kubeletconfig(settings),
-        "fakekubeletconfig": printed(FAKE, settings.fake) | {"apiVersion": FAKE_API, "kind": FAKE_KIND},
+        "fakekubeletconfig": encode(FAKE, settings.fake) | {"apiVersion": FAKE_API, "kind": FAKE_KIND},
         "flags": settings.flags,
         "origins": _origins(settings),
     }
@@ -28,9 +27,9 @@ def as_json(settings: Effective) -> str:
 def as_yaml(settings: Effective) -> str:
     """Two documents that `--config` takes; what is no default says in a comment where it came from."""
     lines = [f"apiVersion: {KUBELET_API}", f"kind: {KUBELET_KIND}"]
-    lines += _lines(KUBELET, printed(KUBELET, settings.kubelet), _origins(settings))
+    lines += _lines(KUBELET, encode(KUBELET, settings.kubelet), _origins(settings))
     lines += ["---", f"apiVersion: {FAKE_API}", f"kind: {FAKE_KIND}"]
-    lines += _lines(FAKE, printed(FAKE, settings.fake), settings.origins)
+    lines += _lines(FAKE, encode(FAKE, settings.fake), settings.origins)
     if settings.flags:
         lines += ["# Flags that have no field:"]
         lines += [f"#   --{name}={_text(value)}" for name, value in settings.flags.items()]
@@ -38,7 +37,7 @@ def as_yaml(settings: Effective) -> str:
 
 
 def _origins(settings: Effective) -> dict[str, str]:
-    return settings.origins | derived(settings.kubelet, settings.origins)
+    return settings.origins | derived_origins(settings.kubelet, settings.origins)
 
 
 def _lines(struct: Struct, document: Document, origins: dict[str, str], prefix: str = "") -> Iterator[str]:

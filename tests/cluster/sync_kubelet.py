@@ -68,7 +68,7 @@ def _configuration(data: Mapping[str, Any]) -> Iterator[str]:
 def _flags(data: Mapping[str, Any]) -> Iterator[str]:
     yield "from agent.core.kubelet_data import KubeletFlag"
     rows = {name: _row(flag, "kind", "field", "default", "deprecated") for name, flag in data["flags"].items()}
-    yield from _table("FLAGS: dict[str, KubeletFlag]", sorted(rows.items()))
+    yield from _table("KUBELET_FLAGS: dict[str, KubeletFlag]", sorted(rows.items()))
 
 
 def _metrics(data: Mapping[str, Any]) -> Iterator[str]:

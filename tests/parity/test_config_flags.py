@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from agent.adapters.settings.effective import effective
+from agent.adapters.settings.go_json import with_defaults
 from agent.adapters.settings.schema import KUBELET
-from agent.adapters.settings.structs import fill
 from agent.adapters.settings.table import FLAGS
 from agent.adapters.settings.zpages import zpages
 from agent.cli.grammar import default_text
@@ -91,7 +91,7 @@ def test_each_flag_takes_a_value_where_a_kubelets_does(shown: Mapping[str, Shown
 
 
 def test_each_flag_has_a_kubelets_default(shown: Mapping[str, Shown]) -> None:
-    defaults = fill(KUBELET, {})
+    defaults = with_defaults(KUBELET, {})
     ours = {name: _LEGACY.get(name, default_text(FLAGS[name], defaults)) for name in shown}
     assert ours == {name: flag.default for name, flag in shown.items()}
 

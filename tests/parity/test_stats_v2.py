@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.host import LinuxHost
-from agent.adapters.metrics.figures import Figures
+from agent.adapters.metrics.stats_provider import StatsProvider
 from tests.parity.scrape import LACKING, Page, parsed, shape
 from tests.settings import Config
 
@@ -20,7 +20,7 @@ _ELSEWHERE = ("container_fs_limit", "container_fs_usage", "container_fs_inodes")
 
 
 @pytest.fixture
-def figures(tmp_path: Path) -> Figures:
+def stats(tmp_path: Path) -> StatsProvider:
     """Ours, of the recorded machine."""
     for name in RECORDED["folders"]:
         (tmp_path / name).mkdir(parents=True)
@@ -31,18 +31,18 @@ def figures(tmp_path: Path) -> Figures:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).symlink_to(target)
     host = LinuxHost(Config(node_name="vm", host_root=str(tmp_path), root_dir="/data"))
-    return Figures(host=host, node_name="vm")
+    return StatsProvider(host=host, node_name="vm")
 
 
-async def test_the_summary_has_the_same_keys(figures: Figures) -> None:
-    (ours, pods), kubelet = await figures.summary(only_cpu_and_memory=False), RECORDED["summary"]
+async def test_the_summary_has_the_same_keys(stats: StatsProvider) -> None:
+    (ours, pods), kubelet = await stats.summary(only_cpu_and_memory=False), RECORDED["summary"]
     ours["pods"] = list(pods)
     ours["node"]["rlimit"]["maxpid"] = kubelet["node"]["rlimit"]["maxpid"]  # read with the rest of the machine
     assert shape(ours) == shape(kubelet)
 
 
-async def test_the_summary_has_the_same_values(figures: Figures) -> None:
-    ours, kubelet = (await figures.summary(only_cpu_and_memory=False))[0]["node"], RECORDED["summary"]["node"]
+async def test_the_summary_has_the_same_values(stats: StatsProvider) -> None:
+    ours, kubelet = (await stats.summary(only_cpu_and_memory=False))[0]["node"], RECORDED["summary"]["node"]
     assert ours["memory"]["workingSetBytes"] == pytest.approx(kubelet["memory"]["workingSetBytes"], rel=0.01)
     assert ours["memory"]["availableBytes"] == pytest.approx(kubelet["memory"]["availableBytes"], rel=0.01)
     assert ours["cpu"]["usageCoreNanoSeconds"] == pytest.approx(kubelet["cpu"]["usageCoreNanoSeconds"], rel=_LATER)
@@ -52,16 +52,16 @@ async def test_the_summary_has_the_same_values(figures: Figures) -> None:
     assert own["memory"]["workingSetBytes"] == pytest.approx(theirs["memory"]["workingSetBytes"], rel=0.01)
 
 
-async def test_the_pages_have_the_same_names_types_texts_and_labels(figures: Figures) -> None:
-    for page, recorded in ((await figures.resource(), "resource"), (await figures.cadvisor(), "cadvisor")):
+async def test_the_pages_have_the_same_names_types_texts_and_labels(stats: StatsProvider) -> None:
+    for page, recorded in ((await stats.resource(), "resource"), (await stats.cadvisor(), "cadvisor")):
         ours, kubelet = parsed(page.decode()), parsed("\n".join(RECORDED[recorded]))
         assert ours.families == {name: said for name, said in kubelet.families.items() if name not in LACKING}
         assert _root(ours) == {name for name in _root(kubelet) if name.partition("{")[0] not in LACKING}
         assert len(ours.numbers) == len([line for line in page.splitlines() if not line.startswith(b"#")])
 
 
-async def test_the_numbers_are_the_same(figures: Figures) -> None:
-    ours, kubelet = parsed((await figures.cadvisor()).decode()).numbers, parsed("\n".join(RECORDED["cadvisor"])).numbers
+async def test_the_numbers_are_the_same(stats: StatsProvider) -> None:
+    ours, kubelet = parsed((await stats.cadvisor()).decode()).numbers, parsed("\n".join(RECORDED["cadvisor"])).numbers
     counted = {
         name for name in _root(Page({}, ours)) if name.startswith(("container_blkio", "container_fs", "container_spec"))
     }

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from agent.adapters.server.page import Page
+from agent.adapters.server.status_page import StatusPage
 from agent.core.node_view import NodeView
 from tests.cluster.waiting import eventually
 from tests.server.browser import Browser
@@ -42,7 +42,7 @@ class _Changing(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/":
             type(self).seen += 1
-        page = Page()
+        page = StatusPage()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         for name, value in page.headers().items():

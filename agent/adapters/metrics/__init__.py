@@ -1,1 +1,1 @@
-"""What this node tells Prometheus."""
+"""What this node serves to Prometheus and metrics-server."""

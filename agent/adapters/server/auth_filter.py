@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from agent.adapters.server.limited_log import LimitedLog
+from agent.adapters.server.telemetry import RateLimitedLog
 from agent.core.access import (
     ANONYMOUS,
     User,
@@ -74,7 +74,7 @@ class AuthFilter:
         self._rights: TTLCache[str, bool] = TTLCache(_MAX_CACHED)
         self._salt = secrets.token_bytes(32)
         self._review_slots = asyncio.Semaphore(_MAX_CONCURRENT_REVIEWS)
-        self._log = LimitedLog(log, clock)
+        self._log = RateLimitedLog(log, clock)
 
     async def denial(self, caller: Caller, method: str, path: str) -> Denial | None:
         """Return why this request is not allowed; None if it is."""

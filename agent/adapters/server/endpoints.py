@@ -1,24 +1,32 @@
-"""Endpoints about the node itself: pods, figures, settings, and what helps to find a fault."""
+"""Endpoints about the node itself: pods, stats, metrics, settings, and debugging."""
 
 import asyncio
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 
 from aiohttp import hdrs, web
 
 from agent import klog
-from agent.adapters.server.replies import JSON, as_json, fault, json_text, plain, streamed
-from agent.adapters.server.sources import Sources
+from agent.adapters.server.responses import (
+    JSON_TYPE,
+    encode_json,
+    http_error,
+    json_response,
+    stream_response,
+    text_response,
+)
 from agent.core.gonumber import parse_uint
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
 from agent.ports import Clock
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
-_MOST_DIGITS_BYTES = 64
+_MAX_BODY_BYTES = 64
 _BODY_SECONDS = 5.0
 _WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
@@ -27,35 +35,57 @@ _WARNING = (
 _PATHS = "/configz /debug /flagz /healthz /metrics"
 
 Parameters = Mapping[str, str]
+"""What the variables of a route's path stand for in a request."""
+
+Endpoint = Callable[[web.BaseRequest, Parameters], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the endpoints show, as plain callables, so that the server imports nobody behind them."""
+
+    configz: Object  # {"kubeletconfig": …}
+    flagz: Mapping[str, str]  # flag → its value
+    log_directory: Path  # what /logs/ shows
+    # only CPU and memory? → stats/v1alpha1 Summary without its pods, and an iterator of these
+    summary: Callable[[bool], Awaitable[tuple[Object, Iterator[Object]]]]
+    metrics: Callable[[], Awaitable[bytes]]
+    resource_metrics: Callable[[], Awaitable[bytes]]
+    cadvisor_metrics: Callable[[], Awaitable[bytes]]
+    probe_metrics: Callable[[], Awaitable[bytes]]
+    pods: Callable[[], Iterator[bytes]]  # each as JSON
+    pod: Callable[[str, str], Object | None]  # namespace, name → the pod
+    faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all are healthy
 
 
 class NodeEndpoints:
-    """What the sources tell, in a kubelet's forms."""
+    """Serves what the sources return, in a kubelet's forms."""
 
     def __init__(self, sources: Sources, clock: Clock) -> None:
-        self._sources, self._clock = sources, clock
+        self._sources = sources
+        self._clock = clock
         self._started = clock.now()
 
     async def pods(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
-        """The pods that are bound to this node."""
-        return await streamed(request, _pod_list(self._sources.pods()), content_type=JSON)
+        """Return the pods that are bound to this node."""
+        return await stream_response(request, _pod_list(self._sources.pods()), content_type=JSON_TYPE)
 
     async def running_pods(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
-        """The pods that have containers: none."""
-        return await streamed(request, _pod_list(()), content_type=JSON)
+        """Return the pods that have containers: none."""
+        return await stream_response(request, _pod_list(()), content_type=JSON_TYPE)
 
     async def summary(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
-        """The node's usage, as stats/v1alpha1 has it."""
+        """Return the node's usage as a stats/v1alpha1 Summary."""
         only_cpu_and_memory = request.query.getall("only_cpu_and_memory", []) == ["true"]
         node, pods = await self._sources.summary(only_cpu_and_memory)
-        return await streamed(request, _summary(node, pods), content_type=JSON)
+        return await stream_response(request, _summary(node, pods), content_type=JSON_TYPE)
 
     async def configz(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
-        """The settings in effect."""
-        return as_json(self._sources.configz, careful=True)
+        """Return the settings in effect."""
+        return json_response(self._sources.configz, nosniff=True)
 
-    def exposition(self, source: Callable[[], Awaitable[bytes]]) -> "Endpoint":
-        """An endpoint that Prometheus reads."""
+    def exposition(self, source: Callable[[], Awaitable[bytes]]) -> Endpoint:
+        """Return an endpoint that Prometheus can scrape."""
 
         async def metrics(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
             headers = {
@@ -67,12 +97,12 @@ class NodeEndpoints:
         return metrics
 
     async def flagz(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
-        """The flags as they were given, or their defaults."""
+        """Return the flags as they were set, or their defaults."""
         lines = [f"{name}:{value}\n" for name, value in sorted(self._sources.flagz.items())]
         return _zpage(request, "flagz", "".join(lines))
 
     async def statusz(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
-        """What runs here, and since when."""
+        """Return which versions run here, and since when."""
         lines = {
             "Started": f"{self._started:%a %b %d %H:%M:%S UTC %Y}",
             "Up": _duration(self._clock.now() - self._started),
@@ -84,44 +114,41 @@ class NodeEndpoints:
         return _zpage(request, "statusz", "\n" + "".join(f"{name}: {value}\n" for name, value in lines.items()))
 
     async def profile(self, _request: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """The two of Go's profiles that mean something here: the command line, and what every task waits for."""
+        """Return one of the two Go profiles that mean something here: the command line, or the stacks of all tasks."""
         name = parameters["subpath"].rstrip("/")
         if name == "cmdline":
-            return _unsniffed("\0".join([sys.executable, *sys.argv]))
+            return _nosniff_response("\0".join([sys.executable, *sys.argv]))
         if name == "goroutine":
-            return _unsniffed(_stacks(asyncio.all_tasks()))
-        return _unsniffed("Unknown profile\n", status=404)
+            return _nosniff_response(_stacks(asyncio.all_tasks()))
+        return _nosniff_response("Unknown profile\n", status=404)
 
     async def verbosity(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
-        """How much is logged, until the next start or reload."""
+        """Set how much is logged until the next start or reload."""
         if request.method != hdrs.METH_PUT:
-            return _unsniffed("unsupported http method\n", status=406, charset=None)
+            return _nosniff_response("unsupported http method\n", status=406, charset=None)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                text = (await request.content.read(_MOST_DIGITS_BYTES)).decode(errors="replace")
+                text = (await request.content.read(_MAX_BODY_BYTES)).decode(errors="replace")
         except TimeoutError:
-            return fault("the body did not come", status=408)
+            return http_error("the body did not come", status=408)
         try:
             klog.set_verbosity(parse_uint(text, bits=32))
         except ValueError as error:
-            return _unsniffed(f"{error}\n", status=400, charset=None)
-        return _unsniffed(f"successfully set klog.logging.verbosity to {text}\n", charset=None)
-
-
-Endpoint = Callable[[web.BaseRequest, Parameters], Awaitable[web.StreamResponse]]
+            return _nosniff_response(f"{error}\n", status=400, charset=None)
+        return _nosniff_response(f"successfully set klog.logging.verbosity to {text}\n", charset=None)
 
 
 def disabled(reason: str) -> Endpoint:
-    """An endpoint that the settings have switched off."""
+    """Return an endpoint that answers 405, for one that the settings switch off."""
 
     async def refuse(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
-        return fault(reason, status=405)
+        return http_error(reason, status=405)
 
     return refuse
 
 
 def _pod_list(pods: Iterable[bytes]) -> Iterator[bytes]:
-    """A PodList, pod by pod."""
+    """Yield a PodList, pod by pod."""
     before, end = b"[", b"null}\n"
     yield b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":'
     for pod in pods:
@@ -132,17 +159,17 @@ def _pod_list(pods: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _summary(summary: Object, pods: Iterable[Object]) -> Iterator[bytes]:
-    """The Summary, indented as a kubelet does it, pod by pod."""
+    """Yield the Summary, indented as a kubelet does it, pod by pod."""
     before, end = b"\n  ", b"]\n}"
-    yield json_text(summary, indent=1).removesuffix(b"\n}") + b',\n "pods": ['
+    yield encode_json(summary, indent=1).removesuffix(b"\n}") + b',\n "pods": ['
     for pod in pods:
         yield before
-        yield json_text(pod, indent=1).replace(b"\n", b"\n  ")
+        yield encode_json(pod, indent=1).replace(b"\n", b"\n  ")
         before, end = b",\n  ", b"\n ]\n}"
     yield end
 
 
-def _unsniffed(text: str, *, status: int = 200, charset: str | None = "utf-8") -> web.Response:
+def _nosniff_response(text: str, *, status: int = 200, charset: str | None = "utf-8") -> web.Response:
     kind = "text/plain" if charset is None else f"text/plain; charset={charset}"
     headers = {hdrs.CONTENT_TYPE: kind, "X-Content-Type-Options": "nosniff"}
     return web.Response(body=text.encode(), status=status, headers=headers)
@@ -151,8 +178,8 @@ def _unsniffed(text: str, *, status: int = 200, charset: str | None = "utf-8") -
 def _zpage(request: web.BaseRequest, name: str, text: str) -> web.Response:
     accept = request.headers.get(hdrs.ACCEPT, "*/*")
     if not any(kind.partition(";")[0].strip() in {"*/*", "text/*", "text/plain"} for kind in accept.split(",")):
-        return as_json(_NOT_ACCEPTABLE, indent=2, status=406)
-    return plain(f"\nkubelet {name}\n{_WARNING}\n{text}")
+        return json_response(_NOT_ACCEPTABLE, indent=2, status=406)
+    return text_response(f"\nkubelet {name}\n{_WARNING}\n{text}")
 
 
 _NOT_ACCEPTABLE: Object = {
@@ -166,8 +193,8 @@ _NOT_ACCEPTABLE: Object = {
 }
 
 
-def _duration(time: timedelta) -> str:
-    minutes, seconds = divmod(int(time.total_seconds()), 60)
+def _duration(elapsed: timedelta) -> str:
+    minutes, seconds = divmod(int(elapsed.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} hr {minutes:02d} min {seconds:02d} sec"
 

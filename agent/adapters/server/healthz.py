@@ -1,50 +1,64 @@
-"""The kubelet's healthz handler: all checks at /healthz, each of them below it."""
+"""Health over plain HTTP, for the machine itself: /healthz for programs, the status page at / for people."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from ipaddress import ip_address
 from typing import NamedTuple
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from agent.adapters.server.http_protocol import Handler
+from agent.adapters.server.listener import Listener, listen
+from agent.adapters.server.responses import http_error, page_not_found, text_response
+from agent.adapters.server.status_page import StatusPage
+from agent.adapters.server.telemetry import RateLimitedLog
+from agent.core.config import Serving
+from agent.core.node_view import NodeView, Setting
 from agent.klog import V2, quoted
+from agent.ports import Clock, StartError
 
 log = logging.getLogger(__name__)
 
 Check = Callable[[], str | None]
-"""None when well, else the reason."""
+"""Returns None when healthy, else the reason."""
 
 Observe = Callable[[str, bool], None]
-"""Told the name of each check that was asked, and whether it was well."""
+"""Is called with the name of each check that was run, and whether it was healthy."""
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-"""Answers a request of any method, as Go's mux has it."""
+MayRead = Callable[[web.BaseRequest], bool]
+"""Returns whether the client may read why a check failed."""
 
-Telling = Callable[[web.BaseRequest], bool]
-"""Whether who asks is told the reasons."""
-
-
-def _never(_: web.BaseRequest) -> bool:
-    return False
+_RETRY_SECONDS = 5.0  # as kubelet
+_FOR_ALL = {"/healthz", "/healthz/ping"}  # what a kubelet has here, and in its words
+_FORBIDDEN = (
+    "Ask for this from this machine, by a loopback address or as localhost; --status-page=all tells others, too."
+)
 
 
 def healthz_handlers(
-    checks: Mapping[str, Check], *, telling: Telling = _never, observe: Observe = lambda _name, _well: None
+    checks: Mapping[str, Check],
+    *,
+    may_read: MayRead = lambda _: False,
+    observe: Observe = lambda _name, _is_healthy: None,
 ) -> dict[str, Handler]:
-    """/healthz with ?verbose and ?exclude=, and /healthz/<name>; /healthz withholds reasons from all not `telling`."""
+    """Return the kubelet's handlers: /healthz with ?verbose and ?exclude=, and /healthz/<name>.
+
+    /healthz withholds the reasons of failures from clients that `may_read` does not accept.
+    """
     single: dict[str, Handler] = {f"/healthz/{name}": partial(_single, check) for name, check in checks.items()}
-    return {"/healthz": _Healthz(checks, telling, observe).answer, **single}
+    return {"/healthz": _Healthz(checks, may_read, observe).answer, **single}
 
 
 class _Healthz(NamedTuple):
     """All checks at once."""
 
     checks: Mapping[str, Check]
-    telling: Telling
+    may_read: MayRead
     observe: Observe
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """`ok`, a line a check if that is asked for, or 500 and always a line a check."""
+        """Return `ok`, with ?verbose a line for each check; a failure is a 500 and always a line for each check."""
         excluded, lines, failed = set(request.query.getall("exclude", ())), [], []
         for name, check in self.checks.items():
             if name in excluded:
@@ -52,32 +66,128 @@ class _Healthz(NamedTuple):
                 continue
             reason = check()
             self.observe(name, reason is None)
-            if reason is not None:
+            if reason is None:
+                lines.append(f"[+]{name} ok\n")
+            else:
                 failed.append(f"[-]{name} failed: {reason}")
-            lines.append(_line(name, reason, withheld=not self.telling(request)))
+                lines.append(f"[-]{name} failed: {reason if self.may_read(request) else 'reason withheld'}\n")
         if unknown := sorted(excluded - self.checks.keys()):
             names = ",".join(map(quoted, unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
-        return _verdict("".join(lines), failed, verbose="verbose" in request.query)
-
-
-def _line(name: str, reason: str | None, *, withheld: bool) -> str:
-    if reason is None:
-        return f"[+]{name} ok\n"
-    return f"[-]{name} failed: {'reason withheld' if withheld else reason}\n"
-
-
-def _verdict(lines: str, failed: list[str], *, verbose: bool) -> web.Response:
-    if failed:
-        log.log(V2, "healthz check failed", {"checks": failed})
-        return _text(f"{lines}healthz check failed\n", status=500)
-    return _text(f"{lines}healthz check passed\n" if verbose else "ok")
+        if failed:
+            log.log(V2, "healthz check failed", {"checks": failed})
+            return _nosniff_text("".join([*lines, "healthz check failed\n"]), status=500)
+        return _nosniff_text("".join([*lines, "healthz check passed\n"]) if "verbose" in request.query else "ok")
 
 
 async def _single(check: Check, _: web.BaseRequest) -> web.Response:
     reason = check()
-    return _text("ok") if reason is None else _text(f"internal server error: {reason}\n", status=500)
+    return _nosniff_text("ok") if reason is None else _nosniff_text(f"internal server error: {reason}\n", status=500)
 
 
-def _text(text: str, *, status: int = 200) -> web.Response:
+def _nosniff_text(text: str, *, status: int = 200) -> web.Response:
     return web.Response(text=text, status=status, headers={"X-Content-Type-Options": "nosniff"})
+
+
+class HealthServer:
+    """Listens on 10248 as a kubelet does; here /healthz also checks the loops that keep the node alive."""
+
+    def __init__(
+        self,
+        serving: Serving,
+        *,
+        clock: Clock,
+        node_name: str = "",
+        loops: Sequence[str] = (),
+        faults: Callable[[], Mapping[str, str]] = dict,
+        settings: Sequence[Setting] = (),
+        observe: Observe = lambda _name, _is_healthy: None,
+    ) -> None:
+        self._serving = serving
+        self._clock = clock
+        self._view: Callable[[], NodeView] = lambda: NodeView(node_name=node_name)
+        self._loops = loops
+        self._faults = faults
+        self._observe = observe
+        self._page = StatusPage(settings)
+        self._log = RateLimitedLog(log, clock)
+        self._logged_error = ""
+
+    def follow(self, view: Callable[[], NodeView]) -> None:
+        """Show this view on the status page from now on."""
+        self._view = view
+
+    async def run(self) -> None:
+        """Serve forever; while another process has the port, try again, as a kubelet does."""
+        address, port = self._serving.healthz_bind_address, self._serving.healthz_port
+        while port:
+            try:
+                sock = listen(address, port, flag="--healthz-port, or 0 for none")
+            except StartError as error:
+                if str(error) != self._logged_error:  # once, not every five seconds
+                    self._logged_error = str(error)
+                    log.error("Failed to start healthz server, will retry", {"err": error})
+                await self._clock.sleep(_RETRY_SECONDS)
+                continue
+            listener = Listener(sock, self._answer, clock=self._clock)
+            try:
+                await listener.run()
+            finally:
+                await listener.close()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            handler = self._handlers.get(request.path)
+            if handler is None:
+                return page_not_found()
+            if request.path not in _FOR_ALL and not self._may_read(request):
+                return http_error(_FORBIDDEN, status=403)
+            return await handler(request)
+        except Exception as error:
+            self._log.unexpected("Unable to answer a request", {"path": request.path}, error)
+            return http_error("500 Internal Server Error", status=500)
+
+    @cached_property
+    def _handlers(self) -> dict[str, Handler]:
+        checks: dict[str, Check] = {"ping": lambda: None}
+        checks |= {loop: partial(self._fault_of, loop) for loop in self._loops}
+        health = healthz_handlers(checks, may_read=self._may_read, observe=self._observe)
+        return {**health, "/": self._show} if self._serving.status_page != "none" else health
+
+    def _fault_of(self, loop: str) -> str | None:
+        return self._faults().get(loop)
+
+    def _may_read(self, request: web.BaseRequest) -> bool:
+        """Return whether the client may read more than a kubelet shows on this port."""
+        audience = self._serving.status_page
+        return audience != "none" and _is_asked_by_address(request) and (audience == "all" or _is_local(request))
+
+    async def _show(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
+            return text_response("405: Method Not Allowed", status=405, allow="GET, HEAD")
+        body = self._page.html(self._view()).encode(errors="replace")
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=self._page.headers())
+
+
+def _is_asked_by_address(request: web.BaseRequest) -> bool:
+    """Return whether the Host is an address or localhost; a web site may have made another name point here."""
+    header = request.headers.get(hdrs.HOST)
+    if header is None:
+        return True  # no browser leaves it out
+    host = header.rpartition("]")[0].removeprefix("[") or header.partition(":")[0]
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(request: web.BaseRequest) -> bool:
+    """Return whether the client is on this machine, and came by a loopback address."""
+    try:
+        peer = ip_address(request.remote or "")
+    except ValueError:
+        return False
+    return (getattr(peer, "ipv4_mapped", None) or peer).is_loopback

@@ -1,195 +1,106 @@
 """One port and the connections on it: never too many of them, and none that is idle for too long."""
 
 import asyncio
+import errno
 import gc
 import logging
 import math
 import resource
 import socket
 import ssl
-import traceback
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
-from http import HTTPStatus
+from functools import cached_property, partial
+from ipaddress import ip_address
 from typing import Any
 
-from aiohttp import EMPTY_PAYLOAD, HttpVersion11, StreamReader, hdrs, web, web_protocol
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_parser import RawRequestMessage
+from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from agent.adapters.server.framing import (
-    TALKS_HTTP,
-    TALKS_TLS,
-    WRONG_PROTOCOL,
-    Fault,
-    framing_fault,
-    is_request_line,
-    parsing_fault,
+from agent.adapters.server.http_protocol import (
+    READ_BYTES,
+    REJECTION,
+    Handler,
+    HttpServer,
+    release_frames,
+    with_server_header,
 )
-from agent.adapters.server.replies import SERVER, plain
+from agent.adapters.server.responses import text_response
 from agent.klog import V4
-from agent.ports import Clock
+from agent.ports import Clock, StartError
 
 log = logging.getLogger(__name__)
 
-_MOST_CONNECTIONS = 128  # each costs up to 100 KiB during its handshake
+_BACKLOG = 512  # connections that wait to be accepted; beyond it, the kernel lets a client wait for a second at least
+_MAX_CONNECTIONS = 128  # each costs up to 100 KiB during its handshake
+_DESCRIPTORS_DIVISOR = 8  # a port may use an eighth of the file descriptors: the heartbeat needs some
 _HANDSHAKE_SECONDS = 10.0
-_FIRST_REQUEST_SECONDS = 20.0  # as long may a client take to say what it wants
-_IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with an answer that nobody takes
-_LOOK_SECONDS = 5.0
-_MOST_HEADERS, _LONGEST_HEAD = 64, 16 * 1024
-_MOST_PIPELINED = 2  # requests that are read before they are asked for
-_MOST_WAITING_BYTES = 16 * 1024  # for a client to take them; over TLS asyncio would keep 512 KiB
-_LINGER_SECONDS = 2.0  # for the rest of a body that nobody reads
-_BREATH_SECONDS = 0.5  # when there are no file descriptors left
-_COMPLAIN_SECONDS = 60.0
-_PARTING_SECONDS = 1.0
-_CROWD = 64  # so many connections that ended leave something behind
-_DESCRIPTORS_SHARE = 8  # one of so many file descriptors is for the connections of one port: the heart needs some
-_READ_BYTES = 16 * 1024  # at a time, and about as much of a body is kept until it is asked for
+_FIRST_REQUEST_SECONDS = 20.0
+_IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with a response that the client does not read
+_CHECK_SECONDS = 5.0
+_MAX_UNSENT_BYTES = 16 * 1024  # of a connection; over TLS asyncio would buffer 512 KiB
+_ACCEPT_RETRY_SECONDS = 0.5  # when there are no file descriptors left
+_LOG_PERIOD_SECONDS = 60.0
+_CLOSE_SECONDS = 1.0
+_TRIM_EVERY = 64  # connections that ended, then free memory is returned to the system
+
+_TLS_RECORD = b"\x16"  # the first byte of a ClientHello
+_HTTP_METHODS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")  # net/http: tlsRecordHeaderLooksLikeHTTP
+_HTTP_TO_HTTPS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 # asyncio gives each TLS connection a buffer of 256 KiB, an idle one too.
-SSLProtocol.max_size = 2 * _READ_BYTES
-# aiohttp parses 32 requests ahead, whatever their size.
-web_protocol.MAX_MSG_QUEUE_SIZE = _MOST_PIPELINED
-
-_REFUSED = b"\0"  # by the parser, wherever it is in a header
-
-_FAULT = web.RequestKey("fault", Fault)
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+SSLProtocol.max_size = 2 * READ_BYTES
 
 
-class _Guest:
+def listen(address: str, port: int, *, flag: str) -> socket.socket:
+    """Return a socket that listens. Raises StartError, with advice that names the flag of the port."""
+    try:
+        if ip_address(address).is_unspecified and socket.has_dualstack_ipv6():  # both families, as in Go
+            sock = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+        else:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            sock = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        advice = f"check --address, or choose another port with {flag}"
+        if error.errno == errno.EADDRINUSE:
+            advice = f"is there another kubelet on this machine? Stop it, or choose another port with {flag}"
+        raise StartError(f"cannot listen on {address}:{port}: {error.strerror}; {advice}") from error
+    sock.setblocking(False)
+    log.info("Starting to listen", {"address": address, "port": port})
+    return sock
+
+
+class _Connection:
     """One connection, from the moment it was accepted."""
 
-    __slots__ = ("address", "deaf_since", "has_spoken", "is_dismissed", "send_away", "silent_since")
+    __slots__ = ("address", "close", "has_sent_request", "is_draining", "reading_since", "write_paused_since")
 
     def __init__(self, address: str, now: float) -> None:
         self.address = address
-        self.silent_since = now  # infinity while it is being answered
-        self.deaf_since = math.inf  # since when it has not taken what we have for it
-        self.has_spoken = False
-        self.is_dismissed = False  # to be ended once it has been answered
-        self.send_away: Callable[[], object] = lambda: None
+        self.reading_since = now  # infinity while a request is being answered
+        self.write_paused_since = math.inf  # finite while the client does not read its response
+        self.has_sent_request = False
+        self.is_draining = False  # it is closed once its request has been answered
+        self.close: Callable[[], object] = lambda: None
 
     @property
     def idle_since(self) -> float:
-        """Since when it has done nothing; infinity if it is busy."""
-        return min(self.silent_since, self.deaf_since)
+        """Since when the client has neither sent nor read anything; infinity while we work for it."""
+        return min(self.reading_since, self.write_paused_since)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it has done nothing for too long."""
-        return now - self.idle_since > (_IDLE_SECONDS if self.has_spoken else _FIRST_REQUEST_SECONDS)
-
-
-class _Connection(RequestHandler):
-    """aiohttp's side of a connection, with a kubelet's answer to what is no HTTP, and no traceback for it."""
-
-    __slots__ = ("_begin", "_body", "_head_bytes", "on_pace")
-
-    def __init__(self, *arguments: Any, on_pace: Callable[[RequestHandler], None], **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.on_pace = on_pace
-        self._begin: bytes | None = b""  # of the first request, up to the end of its first line
-        self._head_bytes = 0  # of a request whose header has not ended yet, at most
-        self._body = EMPTY_PAYLOAD  # of the request before that
-
-    def data_received(self, data: bytes) -> None:
-        """Have the data parsed from the end of the first line on; refuse a line that is none and an endless header."""
-        if self._begin is not None:
-            data = self._begin + data
-            if b"\n" not in data and len(data) <= _LONGEST_HEAD:
-                self._begin = data
-                return
-            self._begin = None
-            if not is_request_line(data):
-                data = _REFUSED
-        count = self._request_count
-        super().data_received(data)
-        if self._request_count > count:
-            self._head_bytes, self._body = 0, self._messages[-1][1]
-        elif self._body.is_eof():
-            self._head_bytes += len(data)
-            if self._head_bytes > _LONGEST_HEAD:
-                super().data_received(_REFUSED)
-
-    def pause_writing(self) -> None:
-        """The client does not keep up with us."""
-        super().pause_writing()
-        self.on_pace(self)
-
-    def resume_writing(self) -> None:
-        """It does again."""
-        super().resume_writing()
-        self.on_pace(self)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Say that it failed, and end the connection."""
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            log.error("Unable to answer a request", {"path": request.path}, exc_info=exc)
-            fault = Fault(status, f"{status} {HTTPStatus(status).phrase}")
-        else:
-            log.log(V4, "Malformed request", {"address": request.remote, "err": message})
-            fault = parsing_fault(message or "")
-        _untie(exc)
-        if request.writer.output_size > 0:
-            raise ConnectionError("a part of the answer has been sent already")
-        answer = plain(fault.text, status=fault.status)
-        answer.force_close()
-        return _signed(answer)
-
-
-class _Server(web.Server):
-    """Makes such connections, and tells when one has ended."""
-
-    def __init__(self, handler: Handler, on_lost: Callable[[RequestHandler], None], **options: Any) -> None:
-        super().__init__(handler, request_factory=_request)
-        self._on_lost, self._options = on_lost, options
-
-    def __call__(self) -> _Connection:
-        """The protocol of a new connection."""
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Pass it on."""
-        super().connection_lost(handler, exc)
-        self._on_lost(handler)
-
-
-def _request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: RequestHandler,
-    writer: AbstractStreamWriter,
-    task: asyncio.Task[None],
-) -> web.BaseRequest:
-    """Make aiohttp's request; with its fault, if it has one."""
-    fault = framing_fault(message)
-    if fault:  # the answer has the version of the request, and not every one can be answered in
-        message = message._replace(version=HttpVersion11, should_close=True)
-    request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
-    if fault:
-        request[_FAULT] = fault
-    return request
+        """Whether the client has been idle for too long."""
+        return now - self.idle_since > (_IDLE_SECONDS if self.has_sent_request else _FIRST_REQUEST_SECONDS)
 
 
 class Listener:
     """Accepts connections and has their requests answered.
 
-    asyncio's own server accepts without end and knows no deadline before the first request: a few hundred clients that
-    never finish a header would hold memory and descriptors for good. Here, when all seats are taken, somebody from the
-    address that has most of them gives way, the one that has been idle for longest.
+    asyncio's own server accepts without end and has no deadline before the first request: a few hundred clients that
+    never finish a header would hold memory and descriptors for good. Here, when there are as many connections as
+    allowed, one of the address that has most idle connections is closed, the one that has been idle for longest.
     """
 
     def __init__(
@@ -200,207 +111,189 @@ class Listener:
         clock: Clock,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        self._socket, self._handler, self._clock, self._tls = listening, handler, clock, tls
-        self._guests: dict[_Guest, None] = {}
-        self._by_connection: dict[RequestHandler, _Guest] = {}
-        self._welcoming: set[asyncio.Task[None]] = set()
+        self._socket = listening
+        self._handler = handler
+        self._clock = clock
+        self._tls = tls
+        self._connections: dict[_Connection, None] = {}
+        self._by_protocol: dict[RequestHandler, _Connection] = {}
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._ended = 0
-        self._complained_at = -math.inf
-        self._share = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _DESCRIPTORS_SHARE
+        self._logged_at = -math.inf
+        self._max_descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _DESCRIPTORS_DIVISOR
 
     @cached_property
-    def _server(self) -> _Server:
-        return _Server(
+    def _server(self) -> HttpServer:
+        return HttpServer(
             self._answer,
-            self._on_lost,
-            on_pace=self._on_pace,
-            access_log=None,
-            keepalive_timeout=_IDLE_SECONDS,
-            lingering_time=_LINGER_SECONDS,
-            max_headers=_MOST_HEADERS,
-            max_line_size=_LONGEST_HEAD,
-            max_field_size=_LONGEST_HEAD,
-            read_bufsize=_READ_BYTES,
-            auto_decompress=False,
+            keepalive_seconds=_IDLE_SECONDS,
+            on_flow_control=self._on_flow_control,
+            on_lost=self._on_lost,
         )
 
     async def run(self) -> None:
         """Accept forever."""
+        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch())
+            group.create_task(self._close_overdue())
             while True:
-                connection, address = await self._accepted()
-                if not self._has_room():
-                    connection.close()
+                sock, address = await self._accept()
+                if not self._ensure_capacity():
+                    sock.close()
                     continue
-                guest = _Guest(address, self._clock.monotonic())
-                self._guests[guest] = None
-                self._wait_for_first_byte(guest, connection)
-                await asyncio.sleep(0)  # with a crowd at the door, everybody else gets a turn
+                connection = _Connection(address, self._clock.monotonic())
+                self._connections[connection] = None
+                # Wait without a task, TLS or HTTP: a client that sends nothing costs no more than its socket.
+                loop.add_reader(sock, self._on_first_byte, connection, sock)
+                connection.close = partial(self._close_socket, connection, sock)
+                await asyncio.sleep(0)  # however many connections come, other tasks get a turn
 
     async def close(self) -> None:
-        """Stop listening; what is under way gets a moment to end."""
+        """Stop listening; requests that are being answered get a moment to end."""
         self._socket.close()
-        self.dismiss()
-        await self._server.shutdown(_PARTING_SECONDS)
+        self.drain()
+        await self._server.shutdown(_CLOSE_SECONDS)
 
-    def dismiss(self) -> None:
-        """End all connections: those that nobody uses now, the others once they are answered."""
-        for guest in list(self._guests):
-            guest.is_dismissed = True
-            if guest.silent_since < math.inf:
-                guest.send_away()
+    def drain(self) -> None:
+        """Close all connections: the idle ones now, the others once their request is answered."""
+        for connection in list(self._connections):
+            connection.is_draining = True
+            if connection.reading_since < math.inf:
+                connection.close()
 
-    async def _accepted(self) -> tuple[socket.socket, str]:
+    async def _accept(self) -> tuple[socket.socket, str]:
         while True:
             try:
-                connection, peer = await asyncio.get_running_loop().sock_accept(self._socket)
+                sock, peer = await asyncio.get_running_loop().sock_accept(self._socket)
             except ConnectionError:  # the client has gone already
                 continue
             except OSError as error:  # no descriptors left
-                if self._clock.monotonic() - self._complained_at >= _COMPLAIN_SECONDS:
-                    self._complained_at = self._clock.monotonic()
+                if self._clock.monotonic() - self._logged_at >= _LOG_PERIOD_SECONDS:
+                    self._logged_at = self._clock.monotonic()
                     log.error("Unable to accept a connection", {"err": error})
-                await self._clock.sleep(_BREATH_SECONDS)
+                await self._clock.sleep(_ACCEPT_RETRY_SECONDS)
             else:
-                return connection, peer[0]
+                return sock, peer[0]
 
-    def _has_room(self) -> bool:
-        """Whether there is a seat, even if somebody idle has to leave for it."""
-        if len(self._guests) < min(_MOST_CONNECTIONS, self._share):
+    def _ensure_capacity(self) -> bool:
+        """Return whether another connection is allowed; an idle one is closed for it if need be."""
+        if len(self._connections) < min(_MAX_CONNECTIONS, self._max_descriptors):
             return True
-        idle = [(guest, since) for guest in self._guests if (since := guest.idle_since) < math.inf]
+        idle = [(connection, since) for connection in self._connections if (since := connection.idle_since) < math.inf]
         if not idle:
             return False
-        seats = Counter(guest.address for guest, _ in idle)
-        oldest, _ = max(idle, key=lambda entry: (seats[entry[0].address], -entry[1]))
+        by_address = Counter(connection.address for connection, _ in idle)
+        oldest, _ = max(idle, key=lambda entry: (by_address[entry[0].address], -entry[1]))
         log.log(V4, "Too many connections, ending one that is idle", {"address": oldest.address})
-        self._guests.pop(oldest)
-        oldest.send_away()
+        self._connections.pop(oldest)
+        oldest.close()
         return True
 
-    def _wait_for_first_byte(self, guest: _Guest, connection: socket.socket) -> None:
-        """Wait without a task, TLS or HTTP: a connection that says nothing costs no more than its socket."""
-        asyncio.get_running_loop().add_reader(connection, self._on_first_byte, guest, connection)
-        guest.send_away = lambda: self._turn_away(guest, connection)
-
-    def _on_first_byte(self, guest: _Guest, connection: socket.socket) -> None:
+    def _on_first_byte(self, connection: _Connection, sock: socket.socket) -> None:
         try:
-            begin = connection.recv(5, socket.MSG_PEEK)
+            start = sock.recv(5, socket.MSG_PEEK)
         except BlockingIOError:  # there was nothing after all
             return
         except OSError:
-            begin = b""
-        if self._tls and begin.startswith(TALKS_HTTP):
+            start = b""
+        if self._tls and start.startswith(_HTTP_METHODS):
             with suppress(OSError):
-                connection.recv(_READ_BYTES)  # unread, it would have the kernel reset the connection before the answer
-                connection.send(WRONG_PROTOCOL)
-        if not begin or (self._tls and not begin.startswith(TALKS_TLS)):
-            self._turn_away(guest, connection)
+                sock.recv(READ_BYTES)  # unread, it would have the kernel reset the connection before the answer
+                sock.send(_HTTP_TO_HTTPS)
+        if not start or (self._tls and not start.startswith(_TLS_RECORD)):
+            self._close_socket(connection, sock)
             return
-        asyncio.get_running_loop().remove_reader(connection)
-        task = asyncio.create_task(self._welcome(guest, connection))
-        self._welcoming.add(task)
-        task.add_done_callback(self._welcoming.discard)
+        asyncio.get_running_loop().remove_reader(sock)
+        task = asyncio.create_task(self._handshake(connection, sock))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
 
-    def _turn_away(self, guest: _Guest, connection: socket.socket) -> None:
-        self._guests.pop(guest, None)
-        asyncio.get_running_loop().remove_reader(connection)
-        connection.close()
+    def _close_socket(self, connection: _Connection, sock: socket.socket) -> None:
+        self._connections.pop(connection, None)
+        asyncio.get_running_loop().remove_reader(sock)
+        sock.close()
 
-    async def _welcome(self, guest: _Guest, connection: socket.socket) -> None:
-        """The handshake, up to the moment when aiohttp has the connection."""
-        if connection.fileno() < 0:  # sent away before this task ran
+    async def _handshake(self, connection: _Connection, sock: socket.socket) -> None:
+        """Hand the socket to aiohttp, over TLS after the handshake."""
+        if sock.fileno() < 0:  # closed before this task ran
             return
-        context, handler = self._tls() if self._tls else None, self._server()
-        self._by_connection[handler] = guest
+        context, protocol = self._tls() if self._tls else None, self._server()
+        self._by_protocol[protocol] = connection
         if task := asyncio.current_task():  # not before it runs: cancelled unbegun, it would leave the client waiting
-            guest.send_away = task.cancel
+            connection.close = task.cancel
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: handler,
-                connection,
+                lambda: protocol,
+                sock,
                 ssl=context,
                 ssl_handshake_timeout=_HANDSHAKE_SECONDS if context else None,
-                ssl_shutdown_timeout=_PARTING_SECONDS if context else None,
+                ssl_shutdown_timeout=_CLOSE_SECONDS if context else None,
             )
-            guest.send_away = transport.abort
-            transport.set_write_buffer_limits(_MOST_WAITING_BYTES)
-            _limit_reading(transport)
+            connection.close = transport.abort
+            _limit_buffers(transport)
         except Exception as error:
-            # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: whatever it
-            # is, it costs nobody else.
-            log.log(V4, "TLS handshake error", {"address": guest.address, "err": error})
-            _untie(error)
-            self._on_lost(handler)
-        except asyncio.CancelledError as error:  # sent away; asyncio has closed it
-            _untie(error)
-            self._on_lost(handler)
+            # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: no
+            # handshake that fails affects another connection.
+            log.log(V4, "TLS handshake error", {"address": connection.address, "err": error})
+            release_frames(error)
+            self._on_lost(protocol)
+        except asyncio.CancelledError as error:  # by connection.close; asyncio has closed the socket
+            release_frames(error)
+            self._on_lost(protocol)
             raise
 
-    def _on_pace(self, handler: RequestHandler) -> None:
-        if guest := self._by_connection.get(handler):
-            guest.deaf_since = self._clock.monotonic() if handler.writing_paused else math.inf
+    def _on_flow_control(self, protocol: RequestHandler) -> None:
+        if connection := self._by_protocol.get(protocol):
+            connection.write_paused_since = self._clock.monotonic() if protocol.writing_paused else math.inf
 
-    def _on_lost(self, handler: RequestHandler) -> None:
+    def _on_lost(self, protocol: RequestHandler) -> None:
         self._ended += 1
-        if self._ended % _CROWD == 0:
-            asyncio.get_running_loop().call_soon(_give_memory_back)
-        if guest := self._by_connection.pop(handler, None):
-            self._guests.pop(guest, None)
+        if self._ended % _TRIM_EVERY == 0:
+            asyncio.get_running_loop().call_soon(_trim_memory)
+        if connection := self._by_protocol.pop(protocol, None):
+            self._connections.pop(connection, None)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        guest = self._by_connection.get(request.protocol) or _Guest("", math.inf)
-        guest.has_spoken = True
-        # Who has not sent the whole body yet is not waiting for us.
-        guest.silent_since = math.inf if request.content.is_eof() else self._clock.monotonic()
+        connection = self._by_protocol.get(request.protocol) or _Connection("", math.inf)
+        connection.has_sent_request = True
+        # A client that has not sent the whole body yet is not waiting for us.
+        connection.reading_since = math.inf if request.content.is_eof() else self._clock.monotonic()
         try:
-            fault = request.get(_FAULT)
-            answer = plain(fault.text, status=fault.status) if fault else await self._handler(request)
-            if guest.is_dismissed and not answer.prepared:
-                answer.force_close()
-            return _signed(answer)
+            if rejection := request.get(REJECTION):
+                response: web.StreamResponse = text_response(rejection.text, status=rejection.status)
+            else:
+                response = await self._handler(request)
+            if connection.is_draining and not response.prepared:
+                response.force_close()
+            return with_server_header(response)
         finally:
-            guest.silent_since = self._clock.monotonic()
-            if guest.is_dismissed:
+            connection.reading_since = self._clock.monotonic()
+            if connection.is_draining:
                 request.protocol.close()
 
-    async def _watch(self) -> None:
-        """Send those away who never say what they want, or not all of it, or do not take what they are told."""
+    async def _close_overdue(self) -> None:
+        """Close the connections of clients that do not finish a request, or do not read the response."""
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(_CHECK_SECONDS)
             now = self._clock.monotonic()
-            for guest in [guest for guest in self._guests if guest.is_overdue(now)]:
-                guest.send_away()
+            for connection in [connection for connection in self._connections if connection.is_overdue(now)]:
+                connection.close()
 
 
-def _signed(answer: web.StreamResponse) -> web.StreamResponse:
-    """Without a name of ours, aiohttp would tell everybody its version, and Python's."""
-    if not answer.prepared:
-        answer.headers[hdrs.SERVER] = SERVER
-    return answer
-
-
-def _limit_reading(transport: Any) -> None:
-    """Have asyncio keep little of what nobody has asked for yet: by default it is 256 KiB."""
+def _limit_buffers(transport: Any) -> None:
+    """Have asyncio buffer little of what is not sent or not read yet: by default 512 and 256 KiB."""
+    transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
     if hasattr(transport, "set_read_buffer_limits"):  # over TLS
-        transport.set_read_buffer_limits(_READ_BYTES)
+        transport.set_read_buffer_limits(READ_BYTES)
     else:
-        transport.max_size = _READ_BYTES
+        transport.max_size = READ_BYTES
 
 
-def _untie(error: BaseException | None) -> None:
-    """Cut the cycle of an exception and the frames that hold it: with it goes the memory of a whole connection."""
-    if error:
-        traceback.clear_frames(error.__traceback__)
-        error.__traceback__ = None
-
-
-def _give_memory_back() -> None:
-    """After a crowd, return what the C library keeps of it: it may be as much again as the whole daemon needs."""
+def _trim_memory() -> None:
+    """Return free memory from the C library to the system: it may be as much as the whole daemon needs."""
     import ctypes  # noqa: PLC0415  few ever need it
 
-    gc.collect(1)  # the knots that asyncio ties around TLS
+    gc.collect(1)  # the reference cycles that asyncio makes around TLS
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError):  # not glibc

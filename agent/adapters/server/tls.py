@@ -1,4 +1,4 @@
-"""The TLS that this node speaks as a server: versions, cipher suites, and whose client certificates it trusts."""
+"""TLS of the servers: versions, cipher suites, and the CA that client certificates are verified with."""
 
 import _ssl
 import logging
@@ -14,7 +14,7 @@ from agent.core.x509 import read_certificates
 log = logging.getLogger(__name__)
 
 _TLS13 = "VersionTLS13"
-_OLD = {"VersionTLS10", "VersionTLS11"}
+_OLD_VERSIONS = {"VersionTLS10", "VersionTLS11"}
 _TLS13_SUITES = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 _CIPHERS = {
     "AES_128_CBC_SHA": "AES128-SHA",
@@ -30,18 +30,18 @@ _CIPHERS = {
 
 
 class Tls:
-    """Makes the contexts that connections are served with; each has the client CA as the file has it then."""
+    """Makes the contexts that connections are served with; each reads the client CA from its file anew."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that a context is made from, beside those of the certificate."""
+        """Return the files that a context is made from, beside those of the certificate."""
         return (Path(self._serving.client_ca_file),) if self._serving.client_ca_file else ()
 
     def context(self) -> ssl.SSLContext:
-        """A context without a certificate; an OSError or a ValueError if the client CA does not load."""
+        """Return a context without a certificate. Raises OSError or ValueError if the client CA does not load."""
         context = plain_context()
         if self._serving.tls_min_version == _TLS13:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -50,12 +50,12 @@ class Tls:
         if self._serving.client_ca_file:
             authorities = Path(self._serving.client_ca_file).read_text("utf-8")
             read_certificates(authorities)
-            _ask_for_certificates(context, authorities)
+            _request_client_certificates(context, authorities)
         return context
 
 
 def verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
-    """The certificates, as DER, by which this handshake verified the client, its own first; empty without one.
+    """Return the certificates, as DER, that verified the client in this handshake, its own first; empty without one.
 
     Whether they are still valid is for the caller to check: a connection may outlive them.
     """
@@ -65,8 +65,8 @@ def verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
     return tuple(certificate.public_bytes(_ssl.ENCODING_DER) for certificate in chain or ())
 
 
-def _ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
-    """Ask clients for a certificate, require none, and verify the one that is shown in each handshake anew.
+def _request_client_certificates(context: ssl.SSLContext, authorities: str) -> None:
+    """Ask clients for a certificate, require none, and verify the one that is sent in each handshake anew.
 
     Go's tls.RequestClientCert, which a kubelet uses, lets a certificate that does not verify into the handshake, and
     the kubelet goes on to the bearer token, or answers 401. Python's ssl module has no such mode: here the handshake
@@ -82,25 +82,25 @@ def _ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
 
 
 class _Session(ssl.SSLObject):
-    """A connection whose handshake fails, as others do, where asyncio would take the reason for a bug of ours."""
+    """A connection whose handshake fails with SSLError where asyncio would log the error as a bug of ours."""
 
     def do_handshake(self) -> None:
-        """Refuse a session of TLS 1.2 that is resumed: its certificate is not verified again."""
+        """Reject a TLS 1.2 session that is resumed: its certificate would not be verified again."""
         super().do_handshake()
         if self.session_reused and self.getpeercert(binary_form=True):
             raise ssl.SSLError("a session with a client certificate cannot be resumed")
 
     def getpeercert(self, binary_form: bool = False) -> Any:
-        """Return what the client has shown; as in Go, the connection fails if it cannot be read."""
+        """Return the client's certificate; as in Go, the connection fails if it cannot be parsed."""
         try:
             return super().getpeercert(binary_form)
         except ValueError as error:
             raise ssl.SSLError(f"failed to parse certificate from client: {error}") from error
 
 
-def tell_about(serving: Serving) -> None:
-    """Say what of the settings cannot be had."""
-    if serving.tls_min_version in _OLD:
+def log_unsupported(serving: Serving) -> None:
+    """Log which TLS settings have no effect here, or are weak."""
+    if serving.tls_min_version in _OLD_VERSIONS:
         log.warning("TLS below 1.2 is not spoken here", {"tlsMinVersion": serving.tls_min_version})
     if serving.tls_min_version == _TLS13 and serving.tls_cipher_suites:
         log.info("Warning: TLS 1.3 cipher suites are not configurable, ignoring --tls-cipher-suites")
@@ -109,11 +109,11 @@ def tell_about(serving: Serving) -> None:
 
 
 def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
-    """Offer only these for TLS 1.2; those of TLS 1.3 are always offered, as by Go."""
+    """Offer only these suites for TLS 1.2; those of TLS 1.3 are always offered, as by Go."""
     names = [_openssl_name(name) for name in suites if name not in _TLS13_SUITES]
     try:
         context.set_ciphers(":".join(names))
-    except ssl.SSLError:  # there is none, or OpenSSL has given them up
+    except ssl.SSLError:  # no suite is left, or OpenSSL has removed them
         context.minimum_version = ssl.TLSVersion.TLSv1_3
 
 

@@ -10,5 +10,5 @@ __all__ = ["Effective", "effective", "from_flags", "load", "node_config"]
 
 
 def load(arguments: Sequence[str]) -> Config:
-    """The settings that a command line asks for; a ConfigError says what is wrong in kubelet's words."""
+    """Return the settings of a command line. Raises ConfigError with kubelet's words."""
     return node_config(effective(arguments))

@@ -2,74 +2,52 @@
 
 from collections.abc import Mapping
 
-from agent.adapters.settings.gates import Gates
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document, get_path, leaves, set_path, with_defaults
 from agent.adapters.settings.schema import KUBELET
-from agent.adapters.settings.structs import Document, fill, write
 from agent.core.capacity import parse_cpu_list
 from agent.core.errors import ConfigError
 from agent.core.eviction import DEFAULT_HARD
 from agent.core.kubelet_data.configuration import WITHOUT_FILE
 
+_REASONS = {
+    "authentication.anonymous.enabled": "kubelet's default without --config",
+    "authentication.webhook.enabled": "kubelet's default without --config",
+    "authorization.mode": "kubelet's default without --config",
+    "readOnlyPort": "kubelet's default without --config",
+    "evictionHard": "kubelet's default with --config",
+    "nodeStatusReportFrequency": "follows nodeStatusUpdateFrequency",
+    "serializeImagePulls": "follows maxParallelImagePulls",
+    "crashLoopBackOff.maxContainerRestartPeriod": "follows featureGates",
+    "imagePullCredentialsVerificationPolicy": "follows featureGates",
+    "tlsCertFile": "follows --cert-dir",
+    "tlsPrivateKeyFile": "follows --cert-dir",
+}
+
 
 def without_file() -> Document:
-    """As kubelet without `--config`: open, as it was before there was a file."""
-    document = fill(KUBELET, {})
+    """Return kubelet's defaults without `--config`, which are open, as they were before there was a file."""
+    document = with_defaults(KUBELET, {})
     for path, value in WITHOUT_FILE.items():
-        write(document, path, value)
+        set_path(document, path, value)
     return document
 
 
-def with_file(given: Document, flag_gates: Mapping[str, bool]) -> Document:
-    """As kubelet with `--config`: secure, and with hard eviction thresholds."""
-    document = again(given, flag_gates)
+def with_file(decoded: Document, flag_gates: Mapping[str, bool]) -> Document:
+    """Return a file's document with kubelet's defaults, which are secure and have hard eviction thresholds."""
+    document = with_dependent(decoded, flag_gates)
     # kubelet v1.36: loadConfigFile
-    if given.get("evictionHard") is None:
+    if decoded.get("evictionHard") is None:
         document["evictionHard"] = dict(DEFAULT_HARD)
     elif document["mergeDefaultEvictionSettings"]:
-        document["evictionHard"] = {**DEFAULT_HARD, **given["evictionHard"]}
+        document["evictionHard"] = {**DEFAULT_HARD, **decoded["evictionHard"]}
     return document
 
 
-def again(given: Document, flag_gates: Mapping[str, bool]) -> Document:
-    """The document with defaults, those of one field that follow from another included."""
-    document = fill(KUBELET, given)
-    gates = _gates({**flag_gates, **document["featureGates"]})
-    if given.get("nodeStatusReportFrequency") in {None, "0s"}:
-        frequency = given.get("nodeStatusUpdateFrequency")
-        if frequency not in {None, "0s"}:
-            document["nodeStatusReportFrequency"] = frequency
-    if given.get("serializeImagePulls") is None and (given.get("maxParallelImagePulls") or 0) >= 2:
-        document["serializeImagePulls"] = False
-    if document["podPidsLimit"] < 0:
-        document["podPidsLimit"] = -1
-    _gated(document, given, gates)
-    return document
-
-
-def _gated(document: Document, given: Document, gates: Gates) -> None:
-    """Two fields have a default only while their feature is on."""
-    if not gates.enabled("KubeletCrashLoopBackOffMax"):
-        document["crashLoopBackOff"] = dict(given.get("crashLoopBackOff", {}))
-    if not gates.enabled("KubeletEnsureSecretPulledImages"):
-        document["imagePullCredentialsVerificationPolicy"] = given.get("imagePullCredentialsVerificationPolicy", "")
-
-
-def after_flags(document: Document, cert_dir: str) -> None:
-    """The serving certificate that kubelet makes when it is given none."""
-    if not (document["serverTLSBootstrap"] or document["tlsCertFile"] or document["tlsPrivateKeyFile"]):
-        document["tlsCertFile"], document["tlsPrivateKeyFile"] = f"{cert_dir}/kubelet.crt", f"{cert_dir}/kubelet.key"
-
-
-def apply_reserved_cpus(document: Document) -> None:
-    """A list of reserved CPUs takes the place of the cpu in both reservations."""
-    if cpus := document["reservedSystemCPUs"]:
-        document["kubeReserved"].pop("cpu", None)
-        if document["systemReserved"]:  # kubelet's /configz shares this map with it, but not one that it has to make
-            document["systemReserved"]["cpu"] = str(len(parse_cpu_list(cpus)))
-
-
-def _gates(asked: Mapping[str, bool]) -> Gates:
-    gates = Gates(asked)
+def with_dependent(decoded: Document, flag_gates: Mapping[str, bool]) -> Document:
+    """Return the document with defaults, including those that depend on other fields and on feature gates."""
+    document = with_defaults(KUBELET, decoded)
+    gates = FeatureGates({**flag_gates, **document["featureGates"]})
     try:
         gates.check()
     except ConfigError as error:
@@ -77,4 +55,43 @@ def _gates(asked: Mapping[str, bool]) -> Gates:
         raise ConfigError(
             f"failed to merge global and in-flight KubeletConfiguration while setting defaults, error: {error}"
         ) from error
-    return gates
+    if decoded.get("nodeStatusReportFrequency") in {None, "0s"}:
+        frequency = decoded.get("nodeStatusUpdateFrequency")
+        if frequency not in {None, "0s"}:
+            document["nodeStatusReportFrequency"] = frequency
+    if decoded.get("serializeImagePulls") is None and (decoded.get("maxParallelImagePulls") or 0) >= 2:
+        document["serializeImagePulls"] = False
+    if document["podPidsLimit"] < 0:
+        document["podPidsLimit"] = -1
+    # Two fields have a default only while their feature is on.
+    if not gates.enabled("KubeletCrashLoopBackOffMax"):
+        document["crashLoopBackOff"] = dict(decoded.get("crashLoopBackOff", {}))
+    if not gates.enabled("KubeletEnsureSecretPulledImages"):
+        document["imagePullCredentialsVerificationPolicy"] = decoded.get("imagePullCredentialsVerificationPolicy", "")
+    return document
+
+
+def set_self_signed_certificate(document: Document, cert_dir: str) -> None:
+    """Set the files of the certificate that kubelet makes for itself, where the settings name none."""
+    if not (document["serverTLSBootstrap"] or document["tlsCertFile"] or document["tlsPrivateKeyFile"]):
+        document["tlsCertFile"], document["tlsPrivateKeyFile"] = f"{cert_dir}/kubelet.crt", f"{cert_dir}/kubelet.key"
+
+
+def apply_reserved_cpus(document: Document) -> None:
+    """Replace the cpu of both reservations by the list of reserved CPUs, if there is one."""
+    if cpus := document["reservedSystemCPUs"]:
+        document["kubeReserved"].pop("cpu", None)
+        if document["systemReserved"]:  # kubelet's /configz shares this map with it, but not one that it has to make
+            document["systemReserved"]["cpu"] = str(len(parse_cpu_list(cpus)))
+
+
+def derived_origins(document: Document, origins: Mapping[str, str]) -> dict[str, str]:
+    """Return the reason for each value that is not the default of its field although no flag and no file set it."""
+    fields = dict(leaves(KUBELET))
+    reasons = {}
+    for path, reason in _REASONS.items():
+        field = fields[path]
+        default = field.type.zero if field.default is None else field.default
+        if path not in origins and get_path(document, path) != default:
+            reasons[path] = reason
+    return reasons

@@ -1,4 +1,4 @@
-"""Effective settings → the Config that the loops use."""
+"""Effective settings → the Config that the controllers use."""
 
 import socket
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from agent import __version__
 from agent.adapters.settings.effective import Effective
-from agent.adapters.settings.gates import Gates
+from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.table import FLAGS
 from agent.core.addresses import parse_node_ips
 from agent.core.capacity import parse_reserved
@@ -29,7 +29,7 @@ from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
 
-_CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: rest/config.go, where nobody says how many
+_CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: the defaults of rest/config.go
 
 # component-helpers v0.36: nodedeclaredfeatures/features, each declared while the gate of its name is on. Left out is
 # UserNamespacesHostNetworkSupport, which needs a container runtime that offers it.
@@ -42,7 +42,7 @@ _DECLARABLE_FEATURES = (
 
 
 def node_config(settings: Effective) -> Config:
-    """One node's settings; a ConfigError says what no kubelet would start with."""
+    """Return one node's settings. Raises ConfigError for what no kubelet would start with."""
     flags = settings.flags
     return Config(
         node_name=_node_name(flags.get("hostname-override", "")),
@@ -72,13 +72,13 @@ def _files(flags: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _version(settings: Effective) -> str:
-    asked = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is told, as in a kubelet
-    told = settings.fake["kubeletVersion"] or (asked if asked.startswith("v") else "")
-    return told or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
+    flag = settings.flags.get("version", "")  # --version=v1.36.3-x sets what is reported, as in a kubelet
+    reported = settings.fake["kubeletVersion"] or (flag if flag.startswith("v") else "")
+    return reported or f"{KUBELET_VERSION}+fake-kubelet.{__version__}"
 
 
 def _declared_features(kubelet: Mapping[str, Any]) -> tuple[str, ...]:
-    gates = Gates(kubelet["featureGates"])
+    gates = FeatureGates(kubelet["featureGates"])
     return tuple(name for name in _DECLARABLE_FEATURES if gates.enabled(name))
 
 

@@ -1,13 +1,12 @@
 """KubeletConfiguration v1beta1 and FakeKubeletConfiguration v1alpha1: every field, its type and its default."""
 
-from collections.abc import Iterator
 from functools import cache
 
-from agent.adapters.settings.kinds import (
+from agent.adapters.settings.go_json import (
     BOOL,
     DURATION,
     FLOAT,
-    FLUSH,
+    FLUSH_FREQUENCY,
     INT32,
     INT64,
     LEVEL,
@@ -15,12 +14,12 @@ from agent.adapters.settings.kinds import (
     STRING,
     STRING_MAP,
     Field,
-    Kind,
+    GoType,
     Struct,
-    listing,
-    mapping,
-    structs,
-    text,
+    list_type,
+    map_type,
+    string_type,
+    struct_list_type,
 )
 from agent.core.kubelet_data import ConfigField
 from agent.core.kubelet_data.configuration import STRUCTS
@@ -28,48 +27,50 @@ from agent.core.kubelet_data.configuration import STRUCTS
 KUBELET_API, FAKE_API = "kubelet.config.k8s.io/v1beta1", "fake-kubelet.dev/v1alpha1"
 KUBELET_KIND, FAKE_KIND = "KubeletConfiguration", "FakeKubeletConfiguration"
 
-_KINDS = {kind.go_type: kind for kind in (BOOL, DURATION, FLOAT, FLUSH, INT32, INT64, LEVEL, QUANTITY, STRING)}
-_KINDS |= {"resource.QuantityValue": QUANTITY, "v1.Time": STRING}
+_TYPES = {
+    go_type.name: go_type for go_type in (BOOL, DURATION, FLOAT, FLUSH_FREQUENCY, INT32, INT64, LEVEL, QUANTITY, STRING)
+}
+_TYPES |= {"resource.QuantityValue": QUANTITY, "v1.Time": STRING}
 
 
-def _struct(go_type: str) -> Struct:
-    name = go_type.removeprefix("*")
+def _struct(name: str) -> Struct:
+    pointed = name.removeprefix("*")
     return Struct(
-        name.rpartition(".")[2],
-        {key: _field(field) for key, field in STRUCTS[name].items()},
-        go_type=name,
-        pointer=name != go_type,
+        pointed.rpartition(".")[2],
+        {key: _field(field) for key, field in STRUCTS[pointed].items()},
+        go_type=pointed,
+        pointer=pointed != name,
     )
 
 
 @cache
 def _field(declared: ConfigField) -> Field | Struct:
-    go_type, default, always = declared
-    pointed = go_type.removeprefix("*")
+    name, default, always = declared
+    pointed = name.removeprefix("*")
     if pointed in STRUCTS:
-        return _struct(go_type)
+        return _struct(name)
     if isinstance(default, tuple):  # a list with a default is as good as a pointer: an empty one is a value of its own
-        return Field(_kind(go_type), list(default), pointer=True)
-    return Field(_kind(pointed), default, pointer=pointed != go_type, always=always)
+        return Field(_go_type(name), list(default), pointer=True)
+    return Field(_go_type(pointed), default, pointer=pointed != name, always=always)
 
 
 @cache
-def _kind(go_type: str) -> Kind:
-    """The kind of a Go type; one that is not known here is a string with a name of its own."""
-    if go_type.startswith("map[string]"):
-        return mapping(_kind(go_type.removeprefix("map[string]")))
-    if not go_type.startswith("[]"):
-        return _KINDS.get(go_type) or text(go_type)
-    item = go_type.removeprefix("[]")
+def _go_type(name: str) -> GoType:
+    """Return the Go type of this name; one that is not in the table is a string type."""
+    if name.startswith("map[string]"):
+        return map_type(_go_type(name.removeprefix("map[string]")))
+    if not name.startswith("[]"):
+        return _TYPES.get(name) or string_type(name)
+    item = name.removeprefix("[]")
     if item not in STRUCTS:
-        return listing(_kind(item))
-    kinds = {key: _kind(kind.removeprefix("*")) for key, (kind, _, _) in STRUCTS[item].items()}
-    return structs(item, kinds, tuple(key for key, (_, _, always) in STRUCTS[item].items() if always))
+        return list_type(_go_type(item))
+    fields = {key: _go_type(field.removeprefix("*")) for key, (field, _, _) in STRUCTS[item].items()}
+    return struct_list_type(item, fields, tuple(key for key, (_, _, always) in STRUCTS[item].items() if always))
 
 
 KUBELET = _struct("v1beta1.KubeletConfiguration")
-_field.cache_clear()  # what they had to share, they share
-_kind.cache_clear()
+_field.cache_clear()  # equal fields and types are shared now; nobody needs the cache
+_go_type.cache_clear()
 
 # What kubelet has no field for; each is a flag too.
 FAKE = Struct(
@@ -90,12 +91,3 @@ FAKE = Struct(
         "strictFlags": Field(BOOL),
     },
 )
-
-
-def leaves(struct: Struct, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Every field of a struct with its dotted path, those of inner structs included."""
-    for name, entry in struct.fields.items():
-        if isinstance(entry, Struct):
-            yield from leaves(entry, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", entry

@@ -16,7 +16,7 @@ class Gate(NamedTuple):
 
 # The rows below are plain tuples, because equal ones are one constant in a compiled module.
 KubeletFlag = tuple[str, str, str, bool]
-"""A flag: its kind (of READERS in settings/values.py), its field of KubeletConfiguration or else its default, deprecated."""
+"""A flag: its kind (of READERS in settings/pflag.py), its field of KubeletConfiguration or else its default, deprecated."""
 
 ConfigField = tuple[str, Any, bool]
 """A field of a struct: its Go type, its default where that is not zero, whether it is printed even when empty."""

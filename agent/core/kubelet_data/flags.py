@@ -5,7 +5,7 @@ Written by `make sync-kubelet` from Kubernetes v1.36.3; do not edit.
 
 from agent.core.kubelet_data import KubeletFlag
 
-FLAGS: dict[str, KubeletFlag] = {
+KUBELET_FLAGS: dict[str, KubeletFlag] = {
     "address": ("ip", "address", "", True),
     "allowed-unsafe-sysctls": ("strings", "allowedUnsafeSysctls", "", True),
     "anonymous-auth": ("bool", "authentication.anonymous.enabled", "", True),

@@ -185,7 +185,7 @@ func fieldsOf(declared reflect.StructField, value reflect.Value, structs map[str
 	return []field{described}
 }
 
-// decoded are the types, beside strings and structs of them, that agent/adapters/settings/kinds.py decodes.
+// decoded are the types, beside strings and structs of them, that agent/adapters/settings/go_json.py decodes.
 var decoded = []string{
 	"bool", "int32", "int64", "float64", "v1.Duration", "v1.Time", "v1.TimeOrMetaDuration", "v1.VerbosityLevel",
 	"resource.Quantity", "resource.QuantityValue",
@@ -293,7 +293,7 @@ func fieldOf(name string) string {
 	return paths[0]
 }
 
-// kind returns the name that agent/adapters/settings/values.py has for the type of a flag.
+// kind returns the name that agent/adapters/settings/pflag.py has for the type of a flag.
 func kind(of *pflag.Flag) string {
 	switch value := of.Value.(type) {
 	case *cliflag.MapStringString:

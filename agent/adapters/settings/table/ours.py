@@ -2,7 +2,7 @@
 
 from agent.adapters.settings.table.row import OURS, Flag
 
-ROWS = (
+OWN_ROWS = (
     Flag(
         "node-status-report-frequency",
         "duration",

@@ -55,10 +55,12 @@ _VERSIONS = {
     "1.35": (("pod-infra-container-image", "string"),),
 }
 
-ROWS = tuple(Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags)
+REMOVED_ROWS = tuple(
+    Flag(name, kind, REMOVED, removed=version) for version, flags in _VERSIONS.items() for name, kind in flags
+)
 
 RENAMED = {"experimental-bootstrap-kubeconfig": "bootstrap-kubeconfig"}
-"""Those whose work another flag does by now; without it the start line would not lead into the cluster."""
+"""Removed flags that another flag replaces; a command line that has them would not join the cluster otherwise."""
 
 IN_TREE_CLOUD_PROVIDERS = {
     "openstack": "1.26",

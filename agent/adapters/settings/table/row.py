@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from agent.core.kubelet_data.flags import FLAGS
+from agent.core.kubelet_data.flags import KUBELET_FLAGS
 
-CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
+CONFIGURATION, IDENTITY, HEARTBEAT, NODE_RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED = (
     "Configuration",
     "Registration and identity",
     "Heartbeat",
@@ -17,7 +17,7 @@ CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, 
     "Accepted, no effect",
     "Removed from kubelet",
 )
-GROUPS = (CONFIGURATION, IDENTITY, HEARTBEAT, RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED)
+GROUPS = (CONFIGURATION, IDENTITY, HEARTBEAT, NODE_RESOURCES, EVICTION, SERVING, TLS, LOGGING, OURS, ACCEPTED, REMOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Flag:
     """One flag: what it takes, where help shows it, and the field of KubeletConfiguration that it sets."""
 
     name: str
-    kind: str  # a key of values.READERS
+    kind: str  # a key of pflag.READERS
     group: str
     help: str = ""
     field: str = ""  # a dotted path in KubeletConfiguration, or in ours for our own
-    metavar: str = ""  # what help shows where the kind says too little
+    metavar: str = ""  # what help shows instead of the metavar of the kind
     default: str = ""  # for a flag without a field; the others have it from the schema
     deprecated: bool = False  # kubelet wants it to be set in the config file, or gone
     removed: str = ""  # the version of Kubernetes that no longer has it
@@ -47,5 +47,5 @@ class Flag:
 
 def kubelet_flag(name: str, group: str, text: str = "", metavar: str = "") -> Flag:
     """The row of a flag that kubelet has: its type, field, default and deprecation are kubelet's own."""
-    kind, field, default, deprecated = FLAGS[name]
+    kind, field, default, deprecated = KUBELET_FLAGS[name]
     return Flag(name, kind, group, text, field, metavar, default, deprecated)

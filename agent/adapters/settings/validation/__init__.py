@@ -1,14 +1,14 @@
-"""What kubelet refuses in a KubeletConfiguration, in its words and its order."""
+"""The checks of a KubeletConfiguration, with kubelet's messages and in its order."""
 
 from collections.abc import Callable
 
-from agent.adapters.settings.gates import Gates, aggregate
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates, aggregate
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation import logs, numbers, policies, reservations
 from agent.adapters.settings.validation.fault import Faults
 from agent.core.errors import ConfigError
 
-_RULES: tuple[Callable[[Document, Gates], Faults], ...] = (
+_RULES: tuple[Callable[[Document, FeatureGates], Faults], ...] = (
     numbers.lease,
     numbers.ranges,
     numbers.cfs_quota,
@@ -28,15 +28,15 @@ _RULES: tuple[Callable[[Document, Gates], Faults], ...] = (
     reservations.user_namespaces,
     logs.hidden_metrics,
     logs.tracing,
-    policies.memory_quality,
+    policies.memory_qos,
     logs.log_query,
     numbers.container_logs,
     logs.pod_logs,
 )
 
 
-def check(document: Document, gates: Gates) -> None:
-    """Raise one ConfigError with everything that is wrong."""
+def check_configuration(document: Document, gates: FeatureGates) -> None:
+    """Raise ConfigError with every fault of the document."""
     try:
         gates.check()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a rule gives: one text for each thing that is wrong."""
+"""What the rules yield: a message for each fault."""
 
 from collections.abc import Iterator
 

@@ -1,11 +1,11 @@
-"""Logs, traces and metrics."""
+"""Checks of logging, tracing and metrics."""
 
 import posixpath
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -15,11 +15,11 @@ _MILLION = 1_000_000
 _PREVIOUS = f"1.{int(KUBELET_VERSION.split('.')[1]) - 1}"
 
 
-def logging(config: Document, gates: Gates) -> Faults:
-    """The logging part, which kubelet checks and applies before the rest."""
+def logging(config: Document, gates: FeatureGates) -> Faults:
+    """Check the logging part, which kubelet checks and applies before the rest."""
     if _flush_seconds(config["flushFrequency"]) <= 0:
-        told = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
-        yield f"logging.flushFrequency: Invalid value: {told}: Must be greater than zero"
+        shown = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
+        yield f"logging.flushFrequency: Invalid value: {shown}: Must be greater than zero"
     if config["format"] not in {"text", "json"}:
         yield f"logging.format: Invalid value: {quoted(config['format'])}: Unsupported log format"
     if config["verbosity"] > 2**31 - 1:
@@ -53,16 +53,16 @@ def _flush_seconds(value: Any) -> float:
     return value / 10**9 if isinstance(value, int) else parse_seconds(value)
 
 
-def log_query(document: Document, _: Gates) -> Faults:
-    """Where containers would run, and the node's logs over HTTP."""
+def log_query(document: Document, _: FeatureGates) -> Faults:
+    """Check the container runtime's endpoint, and the node's logs over HTTP."""
     if not document["containerRuntimeEndpoint"]:
         yield f"{INVALID}the containerRuntimeEndpoint was not specified or empty"
     if document["enableSystemLogQuery"] and not document["enableSystemLogHandler"]:
         yield f"{INVALID}enableSystemLogHandler is required for enableSystemLogQuery"
 
 
-def tracing(document: Document, _: Gates) -> Faults:
-    """How many requests are traced, and to where."""
+def tracing(document: Document, _: FeatureGates) -> Faults:
+    """Check the sampling rate of traces, and where they are sent."""
     config = document.get("tracing") or {}
     rate, endpoint = config.get("samplingRatePerMillion"), config.get("endpoint")
     path = "tracing.samplingRatePerMillion"
@@ -79,8 +79,8 @@ def tracing(document: Document, _: Gates) -> Faults:
             )
 
 
-def hidden_metrics(document: Document, _: Gates) -> Faults:
-    """A version whose hidden metrics are shown: only the previous minor one has any."""
+def hidden_metrics(document: Document, _: FeatureGates) -> Faults:
+    """Check the version whose hidden metrics are shown: only the previous minor version has any."""
     version = document["showHiddenMetricsForVersion"]
     if version not in {"", _PREVIOUS}:
         yield (
@@ -89,8 +89,8 @@ def hidden_metrics(document: Document, _: Gates) -> Faults:
         )
 
 
-def pod_logs(document: Document, _: Gates) -> Faults:
-    """The directory of pod logs: absolute, clean and plain ASCII, since it is a label in metrics."""
+def pod_logs(document: Document, _: FeatureGates) -> Faults:
+    """Check the directory of pod logs: absolute, normalised and ASCII, since it is a label in metrics."""
     path = document["podLogsDir"]
     if not path.startswith("/"):
         yield f"{INVALID}pod logs path {quoted(path)} must be absolute path"

@@ -1,13 +1,13 @@
-"""Numbers and durations that kubelet refuses."""
+"""Checks of numbers and durations."""
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 
 _NEGATIVE = "must not be a negative number"
 
-# field, flag, least, most, what is wrong
+# field, flag, minimum, maximum, message
 _RANGES: tuple[tuple[str, str, int, int | None, str], ...] = (
     ("eventBurst", "event-burst", 0, None, _NEGATIVE),
     ("eventRecordQPS", "event-qps", 0, None, _NEGATIVE),
@@ -30,8 +30,8 @@ _RANGES: tuple[tuple[str, str, int, int | None, str], ...] = (
 )
 
 
-def lease(document: Document, _: Gates) -> Faults:
-    """The lease, and cgroups that need each other."""
+def lease(document: Document, _: FeatureGates) -> Faults:
+    """Check the lease, and cgroups that need each other."""
     if document["nodeLeaseDurationSeconds"] <= 0:
         yield f"{INVALID}nodeLeaseDurationSeconds must be greater than 0"
     if document["systemCgroups"] and not document["cgroupRoot"]:
@@ -40,48 +40,48 @@ def lease(document: Document, _: Gates) -> Faults:
         )
 
 
-def ranges(document: Document, _: Gates) -> Faults:
-    """Numbers with a least or a most."""
-    for name, flag, least, most, wrong in _RANGES:
+def ranges(document: Document, _: FeatureGates) -> Faults:
+    """Check numbers with a minimum or a maximum."""
+    for name, flag, minimum, maximum, message in _RANGES:
         value = document[name]
-        if value < least or (most is not None and value > most):
-            yield f"{INVALID}{name} (--{flag}) {value} {wrong}"
+        if value < minimum or (maximum is not None and value > maximum):
+            yield f"{INVALID}{name} (--{flag}) {value} {message}"
 
 
-def cfs_quota(document: Document, gates: Gates) -> Faults:
-    """The period of CPU quotas, which needs its feature."""
+def cfs_quota(document: Document, gates: FeatureGates) -> Faults:
+    """Check the period of CPU quotas, which needs its feature gate."""
     period = document["cpuCFSQuotaPeriod"]
-    told = f"{INVALID}cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {{{period}}}"
+    prefix = f"{INVALID}cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {{{period}}}"
     if not gates.enabled("CustomCPUCFSQuotaPeriod"):
         if period != "100ms":
-            yield f"{told} requires feature gate CustomCPUCFSQuotaPeriod"
+            yield f"{prefix} requires feature gate CustomCPUCFSQuotaPeriod"
     elif not 0.001 <= parse_seconds(period) <= 1:
-        yield f"{told} must be between 1ms and 1sec, inclusive"
+        yield f"{prefix} must be between 1ms and 1sec, inclusive"
 
 
-def image_gc(document: Document, gates: Gates) -> Faults:
-    """When images are collected."""
+def image_gc(document: Document, gates: FeatureGates) -> Faults:
+    """Check when images are collected."""
     low, high = document["imageGCLowThresholdPercent"], document["imageGCHighThresholdPercent"]
     if low >= high:
         yield (
             f"{INVALID}imageGCLowThresholdPercent (--image-gc-low-threshold) {low} must be less than "
             f"imageGCHighThresholdPercent (--image-gc-high-threshold) {high}"
         )
-    least, most = (parse_seconds(document[name]) for name in ("imageMinimumGCAge", "imageMaximumGCAge"))
-    if most != 0 and not gates.enabled("ImageMaximumGCAge"):
+    minimum, maximum = (parse_seconds(document[name]) for name in ("imageMinimumGCAge", "imageMaximumGCAge"))
+    if maximum != 0 and not gates.enabled("ImageMaximumGCAge"):
         yield f"{INVALID}ImageMaximumGCAge feature gate is required for Kubelet configuration option imageMaximumGCAge"
-    for name, age in (("imageMinimumGCAge", least), ("imageMaximumGCAge", most)):
+    for name, age in (("imageMinimumGCAge", minimum), ("imageMaximumGCAge", maximum)):
         if age < 0:
             yield f"{INVALID}{name} {document[name]} must not be negative"
-    if 0 < most <= least:
+    if 0 < maximum <= minimum:
         yield (
             f"{INVALID}imageMaximumGCAge {document['imageMaximumGCAge']} must be greater than "
             f"imageMinimumGCAge {document['imageMinimumGCAge']}"
         )
 
 
-def image_pulls(document: Document, _: Gates) -> Faults:
-    """Images pulled at a time."""
+def image_pulls(document: Document, _: FeatureGates) -> Faults:
+    """Check how many images are pulled at a time."""
     pulls = document["maxParallelImagePulls"]
     if pulls is not None and pulls < 1:
         yield f"{INVALID}maxParallelImagePulls {pulls} must be a positive number"
@@ -92,16 +92,16 @@ def image_pulls(document: Document, _: Gates) -> Faults:
         )
 
 
-def certificates(document: Document, gates: Gates) -> Faults:
-    """Features that must be on, or are gone."""
+def certificates(document: Document, gates: FeatureGates) -> Faults:
+    """Check fields that need a feature gate, or are removed."""
     if document["serverTLSBootstrap"] and not gates.enabled("RotateKubeletServerCertificate"):
         yield f"{INVALID}serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate"
     if document["runOnce"]:
         yield f"{INVALID}runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set"
 
 
-def container_logs(document: Document, _: Gates) -> Faults:
-    """How container logs are rotated."""
+def container_logs(document: Document, _: FeatureGates) -> Faults:
+    """Check how container logs are rotated."""
     if document["containerLogMaxWorkers"] < 1:
         yield f"{INVALID}containerLogMaxWorkers must be greater than or equal to 1"
     if parse_seconds(document["containerLogMonitorInterval"]) < 3:

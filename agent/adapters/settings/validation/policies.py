@@ -1,7 +1,7 @@
-"""Fields that take one of a few words, or that depend on each other."""
+"""Checks of enumerated fields, and of fields that depend on each other."""
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.goduration import parse_seconds
 from agent.core.names import label_value_faults, qualified_name_faults
@@ -12,8 +12,8 @@ _IMAGE_POLICIES = ("NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllo
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute", "")
 
 
-def taints(document: Document, _: Gates) -> Faults:
-    """Taints of the file; those of the flag were checked when it was read."""
+def taints(document: Document, _: FeatureGates) -> Faults:
+    """Check taints of the file; pflag has checked those of the flag."""
     for taint in document["registerWithTaints"]:
         value = taint.get("value", "")
         faults = qualified_name_faults(taint["key"]) or (value and label_value_faults(value))
@@ -23,12 +23,12 @@ def taints(document: Document, _: Gates) -> Faults:
             yield f"{INVALID}taint.TimeAdded is not nil"
 
 
-def topology_manager(document: Document, _: Gates) -> Faults:
-    """Its policy and its scope."""
+def topology_manager(document: Document, _: FeatureGates) -> Faults:
+    """Check the policy and the scope of the topology manager."""
     policy, scope = document["topologyManagerPolicy"], document["topologyManagerScope"]
     if policy not in _TOPOLOGY:
-        known = " ".join(quoted(word) for word in _TOPOLOGY)
-        yield (f"{INVALID}topologyManagerPolicy (--topology-manager-policy) {quoted(policy)} must be one of: [{known}]")
+        valid = " ".join(quoted(word) for word in _TOPOLOGY)
+        yield (f"{INVALID}topologyManagerPolicy (--topology-manager-policy) {quoted(policy)} must be one of: [{valid}]")
     if scope not in {"container", "pod"}:
         yield (
             f"{INVALID}topologyManagerScope (--topology-manager-scope) {quoted(scope)} "
@@ -36,18 +36,18 @@ def topology_manager(document: Document, _: Gates) -> Faults:
         )
 
 
-def graceful_shutdown(document: Document, gates: Gates) -> Faults:
-    """Its two periods, and the list by priority that excludes them."""
+def graceful_shutdown(document: Document, gates: FeatureGates) -> Faults:
+    """Check the two grace periods, and the list by priority that excludes them."""
     names = ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
-    whole, critical = (parse_seconds(document[name]) for name in names)
+    total, critical = (parse_seconds(document[name]) for name in names)
     by_priority = document["shutdownGracePeriodByPodPriority"]
     if gates.enabled("GracefulNodeShutdown"):
-        if critical > whole:
+        if critical > total:
             yield f"{INVALID}{names[1]} {{{document[names[1]]}}} must be <= {names[0]} {{{document[names[0]]}}}"
-        for name, seconds in zip(names, (whole, critical), strict=True):
+        for name, seconds in zip(names, (total, critical), strict=True):
             if seconds < 0 or 0 < seconds < 1:
                 yield f"{INVALID}{name} {{{document[name]}}} must be either zero or otherwise >= 1 sec"
-    elif whole > 0 or critical > 0:
+    elif total > 0 or critical > 0:
         yield (
             f"{INVALID}specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods "
             "requires feature gate GracefulNodeShutdown"
@@ -57,21 +57,21 @@ def graceful_shutdown(document: Document, gates: Gates) -> Faults:
             f"{INVALID}Specifying shutdownGracePeriodByPodPriority "
             "requires feature gate GracefulNodeShutdownBasedOnPodPriority"
         )
-    elif by_priority and (whole > 0 or critical > 0):
+    elif by_priority and (total > 0 or critical > 0):
         yield (
             f"{INVALID}Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"
         )
 
 
-def memory_swap(document: Document, _: Gates) -> Faults:
-    """What swap is for."""
+def memory_swap(document: Document, _: FeatureGates) -> Faults:
+    """Check the swap behavior."""
     behavior = document["memorySwap"]["swapBehavior"]
     if behavior not in {"", "NoSwap", "LimitedSwap"}:
         yield (f'{INVALID}memorySwap.swapBehavior {quoted(behavior)} must be one of: "", "LimitedSwap" or "NoSwap"')
 
 
-def crash_loop(document: Document, gates: Gates) -> Faults:
-    """The longest wait before a container starts again."""
+def crash_loop(document: Document, gates: FeatureGates) -> Faults:
+    """Check the longest back-off before a container restarts."""
     period = document["crashLoopBackOff"].get("maxContainerRestartPeriod")
     if not gates.enabled("KubeletCrashLoopBackOffMax"):
         if period is not None:
@@ -91,8 +91,8 @@ def crash_loop(document: Document, gates: Gates) -> Faults:
         )
 
 
-def hairpin_mode(document: Document, _: Gates) -> Faults:
-    """How a pod reaches itself."""
+def hairpin_mode(document: Document, _: FeatureGates) -> Faults:
+    """Check the hairpin mode."""
     mode = document["hairpinMode"]
     if mode not in {"none", "hairpin-veth", "promiscuous-bridge"}:
         yield (
@@ -101,8 +101,8 @@ def hairpin_mode(document: Document, _: Gates) -> Faults:
         )
 
 
-def image_credentials(document: Document, gates: Gates) -> Faults:
-    """Who may use an image that is there already."""
+def image_credentials(document: Document, gates: FeatureGates) -> Faults:
+    """Check which pulled images need their credentials verified."""
     policy, allowed = (
         document["imagePullCredentialsVerificationPolicy"],
         document["preloadedImagesVerificationAllowlist"],
@@ -118,10 +118,10 @@ def image_credentials(document: Document, gates: Gates) -> Faults:
                 )
         return
     if policy not in _IMAGE_POLICIES:
-        known = ", ".join(quoted(word) for word in _IMAGE_POLICIES[:-1])
+        valid = ", ".join(quoted(word) for word in _IMAGE_POLICIES[:-1])
         yield (
             f"{INVALID}option {quoted(policy)} specified for imagePullCredentialsVerificationPolicy. "
-            f'Valid options are {known} or "AlwaysVerify"'
+            f'Valid options are {valid} or "AlwaysVerify"'
         )
     if allowed and policy != "NeverVerifyAllowlistedImages":
         yield (
@@ -130,8 +130,8 @@ def image_credentials(document: Document, gates: Gates) -> Faults:
         )
 
 
-def memory_quality(document: Document, gates: Gates) -> Faults:
-    """How hard memory is throttled, and what of it is protected."""
+def memory_qos(document: Document, gates: FeatureGates) -> Faults:
+    """Check how memory is throttled, and what of it is protected."""
     factor, policy = document["memoryThrottlingFactor"], document["memoryReservationPolicy"]
     if not 0 < factor <= 1:
         yield (f"{INVALID}memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0")

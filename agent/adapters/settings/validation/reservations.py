@@ -1,9 +1,9 @@
-"""What is held back from pods, and for whom."""
+"""Checks of reserved resources, and of what enforces them."""
 
 import re
 
-from agent.adapters.settings.gates import Gates
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.feature_gates import FeatureGates
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
 from agent.core.quantity import Quantity
 from agent.klog import quoted
@@ -14,8 +14,8 @@ _CPU_SET = re.compile(r"[0-9]+(?:-[0-9]+)?")
 _USER_NAMESPACE_IDS = 65536
 
 
-def enforcements(document: Document, _: Gates) -> Faults:
-    """enforceNodeAllocatable."""
+def enforcements(document: Document, _: FeatureGates) -> Faults:
+    """Check enforceNodeAllocatable."""
     words, field = document["enforceNodeAllocatable"], "enforceNodeAllocatable (--enforce-node-allocatable)"
     for plain, compressible in (_SYSTEM, _KUBE):
         if plain in words and compressible in words:
@@ -38,16 +38,16 @@ def _enforcement(word: str, document: Document, field: str) -> Faults:
         if len(document["enforceNodeAllocatable"]) > 1:
             yield f'{INVALID}{field} may not contain additional enforcements when "none" is specified'
     elif word not in {"pods", *_SYSTEM, *_KUBE}:
-        known = ", ".join(quoted(name) for name in ("pods", *_SYSTEM, *_KUBE))
-        yield f'{INVALID}option {quoted(word)} specified for {field}. Valid options are {known} or "none"'
+        valid = ", ".join(quoted(name) for name in ("pods", *_SYSTEM, *_KUBE))
+        yield f'{INVALID}option {quoted(word)} specified for {field}. Valid options are {valid} or "none"'
     elif not document["cgroupsPerQOS"]:
         yield (
             f"{INVALID}cgroupsPerQOS (--cgroups-per-qos) must be set to true when {quoted(word)} contained in {field}"
         )
 
 
-def reserved_cpus(document: Document, _: Gates) -> Faults:
-    """A list of CPUs, which excludes cgroups to reserve for."""
+def reserved_cpus(document: Document, _: FeatureGates) -> Faults:
+    """Check the list of reserved CPUs, which excludes cgroups to reserve for."""
     cpus = document["reservedSystemCPUs"]
     if not cpus:
         return
@@ -56,10 +56,10 @@ def reserved_cpus(document: Document, _: Gates) -> Faults:
             f"{INVALID}can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup "
             "(--system-reserved-cgroup) or kubeReservedCgroup (--kube-reserved-cgroup)"
         )
-    if wrong := [part for part in cpus.split(",") if not _is_range(part)]:
+    if invalid := [part for part in cpus.split(",") if not _is_range(part)]:
         yield (
             f"{INVALID}unable to parse reservedSystemCPUs (--reserved-cpus) {cpus}, "
-            f"error: {quoted(wrong[0])} is no CPU and no range of CPUs"
+            f"error: {quoted(invalid[0])} is no CPU and no range of CPUs"
         )
 
 
@@ -68,8 +68,8 @@ def _is_range(text: str) -> bool:
     return bool(_CPU_SET.fullmatch(text)) and int(first) <= int(last or first)
 
 
-def reserved_memory(document: Document, _: Gates) -> Faults:
-    """Memory by NUMA node."""
+def reserved_memory(document: Document, _: FeatureGates) -> Faults:
+    """Check reserved memory by NUMA node."""
     seen: set[tuple[int, str]] = set()
     for reservation in document["reservedMemory"]:
         node = reservation["numaNode"]
@@ -89,8 +89,8 @@ def reserved_memory(document: Document, _: Gates) -> Faults:
             seen.add((node, name))
 
 
-def user_namespaces(document: Document, _: Gates) -> Faults:
-    """How many user ids a pod gets."""
+def user_namespaces(document: Document, _: FeatureGates) -> Faults:
+    """Check how many user IDs a pod gets."""
     ids = (document.get("userNamespaces") or {}).get("idsPerPod")
     if ids is None:
         return

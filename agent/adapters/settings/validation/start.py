@@ -1,10 +1,10 @@
-"""What a kubelet finds wrong only while it starts, in words that need nothing of the host to be checked."""
+"""Checks that a kubelet makes only while it starts, as far as they need nothing of the host."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent.adapters.settings.structs import Document
+from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import Faults
 from agent.core.errors import ConfigError
 from agent.core.quantity import Quantity, QuantityError
@@ -26,19 +26,19 @@ _TLS_VERSIONS = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS
 _CURVES_MAX = 65535
 
 
-def check(document: Document, flags: Mapping[str, Any]) -> None:
-    """Raise a ConfigError with the first thing that is wrong, as a kubelet ends with it."""
+def check_start(document: Document, flags: Mapping[str, Any]) -> None:
+    """Raise ConfigError with the first fault, as a kubelet ends with it."""
     for fault in _tls(document):
         raise ConfigError(f"failed to construct kubelet dependencies: {fault}")
-    for rule in (_lock(flags), _authorization(document), _managers(document), _quality(document), _logs(document)):
+    for rule in (_lock(flags), _authorization(document), _managers(document), _qos_reserved(document), _logs(document)):
         for fault in rule:
             raise ConfigError(f"failed to run Kubelet: {fault}")
 
 
 def _tls(document: Document) -> Faults:
-    known = {f"TLS_{name}" for name in _CIPHERS.split()}
+    supported = {f"TLS_{name}" for name in _CIPHERS.split()}
     for name in document["tlsCipherSuites"]:
-        if name not in known:
+        if name not in supported:
             yield f"Cipher suite {name} not supported or doesn't exist"
     if document["tlsMinVersion"] not in _TLS_VERSIONS:
         yield f"unknown tls version {quoted(document['tlsMinVersion'])}"
@@ -64,21 +64,21 @@ def _authorization(document: Document) -> Faults:
 
 
 def _managers(document: Document) -> Faults:
-    for field, known in (("cpuManagerPolicy", {"none", "static"}), ("memoryManagerPolicy", {"None", "Static"})):
-        if document[field] not in known:
+    for field, policies in (("cpuManagerPolicy", {"none", "static"}), ("memoryManagerPolicy", {"None", "Static"})):
+        if document[field] not in policies:
             yield f"unknown policy: {quoted(document[field])} for {field}"
 
 
-def _quality(document: Document) -> Faults:
+def _qos_reserved(document: Document) -> Faults:
     for name, text in document["qosReserved"].items():
-        refused = "--qos-reserved value failed to parse:"
-        wrong = f"{refused} failed to parse percentage {quoted(text)} for {quoted(name)} resource"
+        prefix = "--qos-reserved value failed to parse:"
+        failed = f"{prefix} failed to parse percentage {quoted(text)} for {quoted(name)} resource"
         if name != "memory":
-            yield f"{refused} cannot reserve {quoted(name)} resource"
+            yield f"{prefix} cannot reserve {quoted(name)} resource"
         elif not re.fullmatch(r"[+-]?[0-9]+%", text):
-            yield f"{wrong}: percentage expected, got '{text}'"
+            yield f"{failed}: percentage expected, got '{text}'"
         elif not 0 <= int(text[:-1]) <= 100:
-            yield f"{wrong}: percentage must be between 0 and 100"
+            yield f"{failed}: percentage must be between 0 and 100"
 
 
 def _logs(document: Document) -> Faults:

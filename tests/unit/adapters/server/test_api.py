@@ -9,11 +9,9 @@ from aiohttp import web
 from yarl import URL
 
 from agent import klog
-from agent.adapters.server.api import KubeletApi
-from agent.adapters.server.endpoints import NodeEndpoints
-from agent.adapters.server.metrics import ServerMetrics
-from agent.adapters.server.paths import full_table, open_table
-from agent.adapters.server.sources import Sources
+from agent.adapters.server.api import KubeletApi, full_table, read_only_table
+from agent.adapters.server.endpoints import NodeEndpoints, Sources
+from agent.adapters.server.telemetry import ServerMetrics
 from tests.fakes import FakeClock, settle
 from tests.settings import Serving
 
@@ -67,7 +65,7 @@ class Node:
         node = NodeEndpoints(self.sources, self.clock)
         table = full_table(self.serving, node, self.sources, self.metrics, self.clock)
         if read_only:
-            table = open_table(node, self.sources, self.metrics)
+            table = read_only_table(node, self.sources, self.metrics)
         api = KubeletApi(table, metrics=self.metrics, clock=self.clock)
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()

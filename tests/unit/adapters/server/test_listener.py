@@ -14,8 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from agent.adapters.server import listener as module
-from agent.adapters.server.entrance import listen
-from agent.adapters.server.listener import Listener
+from agent.adapters.server.listener import Listener, listen
 from agent.adapters.server.tls import Tls
 from agent.ports import StartError
 from tests.cluster.pairs import authority, client_pair
@@ -356,7 +355,7 @@ async def test_who_takes_it_slowly_is_not(either):
 
 
 async def test_who_does_not_take_the_answer_gives_way_to_who_comes(door, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(module, "_MAX_CONNECTIONS", 2)
     for _ in range(2):
         await door.come(ENDLESS)
     reader, _ = await door.come(REQUEST)
@@ -365,7 +364,7 @@ async def test_who_does_not_take_the_answer_gives_way_to_who_comes(door, monkeyp
 
 
 async def test_a_crowd_from_one_address_keeps_nobody_else_out(door, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(module, "_MAX_CONNECTIONS", 4)
     crowd = [await door.come() for _ in range(4)]
     honest, writer = await door.come(source="127.0.0.2")
     more = await door.come()
@@ -377,7 +376,7 @@ async def test_a_crowd_from_one_address_keeps_nobody_else_out(door, monkeypatch)
 
 
 async def test_when_all_are_busy_a_new_one_is_refused(door, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(module, "_MAX_CONNECTIONS", 2)
     door.may_answer.clear()
     busy = [await door.come(REQUEST) for _ in range(2)]
     refused, _ = await door.come()
@@ -422,7 +421,7 @@ async def test_new_certificates_end_a_connection_that_is_in_use_after_its_answer
     door, options = either
     door.may_answer.clear()
     reader, writer = await door.come(REQUEST, **options)
-    door.listener.dismiss()
+    door.listener.drain()
     writer.write(REQUEST)  # of somebody who may not be trusted any more
     door.may_answer.set()
     async with asyncio.timeout(60):
@@ -434,7 +433,7 @@ async def test_new_certificates_end_a_connection_that_is_in_use_after_its_answer
 async def test_new_certificates_end_the_connections_that_nobody_uses(door):
     reader, _ = await door.come(REQUEST)
     await head(reader)
-    door.listener.dismiss()
+    door.listener.drain()
     assert await head(reader) == ""
 
 
@@ -442,7 +441,7 @@ async def test_new_certificates_let_nobody_wait_who_is_just_coming(tls_door):
     coming = asyncio.create_task(tls_door.come(REQUEST, tls=client_context()))
     async with asyncio.timeout(60):
         while not coming.done():  # some turn of these is the one between being accepted and being welcomed
-            tls_door.listener.dismiss()
+            tls_door.listener.drain()
             await asyncio.sleep(0)
     with pytest.raises(ConnectionError):
         await coming

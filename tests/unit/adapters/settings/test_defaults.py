@@ -1,8 +1,8 @@
 import pytest
 
 from agent.adapters.settings import effective
+from agent.adapters.settings.go_json import encode, get_path
 from agent.adapters.settings.schema import KUBELET
-from agent.adapters.settings.structs import printed, read
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -41,7 +41,7 @@ def kubelet(tmp_path):
     ],
 )
 def test_a_default_where_nothing_or_zero_is_given(kubelet, text, path, value):
-    assert read(kubelet(text), path) == value
+    assert get_path(kubelet(text), path) == value
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_default_where_nothing_or_zero_is_given(kubelet, text, path, value):
     ],
 )
 def test_zero_is_a_value_where_go_has_a_pointer(kubelet, text, path, value):
-    assert read(kubelet(text), path) == value
+    assert get_path(kubelet(text), path) == value
 
 
 def test_null_in_a_drop_in_takes_the_value_of_the_file_away(kubelet):
@@ -87,7 +87,7 @@ def test_a_list_of_cpus_takes_the_place_of_reserved_cpu(kubelet):
 
 
 def test_what_is_printed_leaves_out_what_go_omits(kubelet):
-    shown = printed(KUBELET, kubelet("healthzPort: 0\nclusterDomain: ''"))
+    shown = encode(KUBELET, kubelet("healthzPort: 0\nclusterDomain: ''"))
     assert shown["healthzPort"] == 0
     assert shown["shutdownGracePeriod"] == "0s"
     assert shown["authentication"]["x509"] == {}

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.adapters.settings.pflag import parse
+from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import FLAGS
 from agent.core.errors import ConfigError
 
@@ -44,31 +44,31 @@ from agent.core.errors import ConfigError
     ],
 )
 def test_flags_are_read_as_pflag_reads_them(arguments, values):
-    assert parse(arguments, FLAGS).values == values
+    assert parse_flags(arguments, FLAGS).values == values
 
 
 def test_words_end_at_a_command_whose_own_the_rest_is():
-    line = parse(["--max-pods=1", "config", "--max-pods=2"], FLAGS, stop={"config"})
+    line = parse_flags(["--max-pods=1", "config", "--max-pods=2"], FLAGS, stop={"config"})
     assert (line.values, line.words) == ({"max-pods": 1}, ["config", "--max-pods=2"])
 
 
 def test_two_dashes_end_the_flags():
-    assert parse(["--", "--max-pods=2"], FLAGS).words == ["--max-pods=2"]
+    assert parse_flags(["--", "--max-pods=2"], FLAGS).words == ["--max-pods=2"]
 
 
 def test_an_optional_value_is_not_taken_from_the_next_word():
-    assert parse(["--register-node", "false"], FLAGS).words == ["false"]
+    assert parse_flags(["--register-node", "false"], FLAGS).words == ["false"]
 
 
 @pytest.mark.parametrize("flag", ["--max-pods=٣", "--v=٣", "--reserved-memory=٣:memory=1Gi", "--sync-frequency=٣s"])
 def test_a_digit_is_one_of_ten(flag):
     with pytest.raises(ConfigError, match="invalid argument"):
-        parse([flag], FLAGS)
+        parse_flags([flag], FLAGS)
 
 
 def test_a_mistake_is_told_with_the_flag_and_what_was_given():
     with pytest.raises(ConfigError) as refused:
-        parse(["--max-pods=1e3"], FLAGS)
+        parse_flags(["--max-pods=1e3"], FLAGS)
     assert str(refused.value) == (
         'failed to parse kubelet flag: invalid argument "1e3" for "--max-pods" flag: '
         'strconv.ParseInt: parsing "1e3": invalid syntax'

@@ -1,6 +1,7 @@
-from agent.adapters.settings.schema import FAKE, KUBELET, leaves
+from agent.adapters.settings.go_json import leaves
+from agent.adapters.settings.pflag import METAVARS, READERS
+from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.table import FLAGS
-from agent.adapters.settings.values import METAVARS, READERS
 from agent.cli.reference import reference
 
 

@@ -17,15 +17,12 @@ from agent.adapters.certificates.serving import (
 )
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import load_credentials
-from agent.adapters.server.api import KubeletApi
+from agent.adapters.server.api import KubeletApi, full_table, read_only_table
 from agent.adapters.server.auth_filter import AuthFilter
-from agent.adapters.server.endpoints import NodeEndpoints
-from agent.adapters.server.entrance import listen
-from agent.adapters.server.listener import Listener
-from agent.adapters.server.metrics import ServerMetrics
-from agent.adapters.server.paths import full_table, open_table
-from agent.adapters.server.sources import Sources
-from agent.adapters.server.tls import Tls, tell_about
+from agent.adapters.server.endpoints import NodeEndpoints, Sources
+from agent.adapters.server.listener import Listener, listen
+from agent.adapters.server.telemetry import ServerMetrics
+from agent.adapters.server.tls import Tls, log_unsupported
 from agent.adapters.tls import memory_file, path_of
 from agent.controllers.certificates import CertificateController, WantedCertificate
 from agent.controllers.csr import CSRRequester
@@ -89,18 +86,18 @@ class KubeletServerBuilder:
         auth_filter = AuthFilter(serving=serving, node_name=self.config.node_name, reviews=self.reviews, clock=clock)
         table = full_table(serving, endpoints, self.sources, self.metrics, clock)
         api = KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter)
-        entrance = listen(serving.address, serving.port, flag="--port")
-        listener = Listener(entrance, api.answer, clock=clock, tls=lambda: certificate.context)
-        certificate.on_change = listener.dismiss  # the client CA that verified a connection may have changed, too
+        sock = listen(serving.address, serving.port, flag="--port")
+        listener = Listener(sock, api.answer, clock=clock, tls=lambda: certificate.context)
+        certificate.on_change = listener.drain  # the client CA that verified a connection may have changed, too
         return listener
 
     def _read_only(self, endpoints: NodeEndpoints) -> Listener:
         """Listen on the port that has neither TLS nor authentication."""
         serving, clock = self.config.serving, self.scheduling.clock
-        table = open_table(endpoints, self.sources, self.metrics)
+        table = read_only_table(endpoints, self.sources, self.metrics)
         api = KubeletApi(table, metrics=self.metrics, clock=clock)
-        entrance = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
-        return Listener(entrance, api.answer, clock=clock)
+        sock = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
+        return Listener(sock, api.answer, clock=clock)
 
     def _signed_by_cluster(self, tls: Tls) -> tuple[ServingCertificate, Controller]:
         """Request the serving certificate from the cluster, as soon as the Node has an address."""
@@ -163,7 +160,7 @@ async def _load_tls(serving: Serving) -> Tls:
         raise StartError(
             "no authentication method configured; give --client-ca-file, or --authentication-token-webhook"
         )
-    tell_about(serving)
+    log_unsupported(serving)
     tls = Tls(serving)
     try:
         await asyncio.to_thread(tls.context)

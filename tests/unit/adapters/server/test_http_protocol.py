@@ -3,8 +3,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from agent.adapters.server.entrance import listen
-from agent.adapters.server.listener import Listener
+from agent.adapters.server.listener import Listener, listen
 from tests.cluster.framing import CASES, STRICTER, status
 from tests.fakes import FakeClock, running
 

@@ -5,7 +5,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from agent.adapters.server.logs import LogFiles
+from agent.adapters.server.log_files import LogFiles
 from agent.core.routing import unescaped
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ import socket
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from agent.adapters.server import HealthServer
+from agent.adapters.server.healthz import HealthServer
 from agent.core.node_view import NodeView
 from tests.fakes import FakeClock, running
 from tests.settings import Serving

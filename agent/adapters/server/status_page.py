@@ -1,4 +1,4 @@
-"""The web page about this node: read-only, complete without JavaScript, and nobody's business but this machine's."""
+"""The status page of this node: read-only, complete without JavaScript; by default this machine alone may read it."""
 
 import re
 from base64 import b64encode
@@ -9,30 +9,30 @@ from pathlib import Path
 
 from agent.core.node_view import Condition, NodeView, Setting, Share, SignalRow
 
-_TEMPLATE = Path(__file__).with_name("page.html")
+_TEMPLATE = Path(__file__).with_name("status_page.html")
 _STRIP_SECONDS = 600
 _WORDS = {"ok": "renewed in time", "late": "renewed late", "failed": "failed"}
 
 
-class Page:
-    """Fills the one static file; it is read when somebody first asks."""
+class StatusPage:
+    """Fills the template, which is read with the first request."""
 
     def __init__(self, settings: Sequence[Setting] = ()) -> None:
         self._settings = settings
         self._template = ""
 
     def html(self, view: NodeView) -> str:
-        """The page of a node as it is now."""
-        filled = {
+        """Return the page of a node as it is now."""
+        parts = {
             "title": escape(f"{view.node_name} · {_state(view)[0]}"),
             "main": _main(view),
             "settings": _settings(self._settings),
         }
-        return re.sub(r"<!--(\w+)-->", lambda found: filled[found[1]], self._read())
+        return re.sub(r"<!--(\w+)-->", lambda match: parts[match[1]], self._load_template())
 
     def headers(self) -> dict[str, str]:
-        """What keeps the page to itself: only its own style and script, nothing from elsewhere, no frame around it."""
-        template = self._read()
+        """Return the security headers: only the page's own style and script, nothing from elsewhere, no frame."""
+        template = self._load_template()
         style, script = (_hash(template, tag) for tag in ("style", "script"))
         policy = (
             f"default-src 'none'; style-src '{style}'; script-src '{script}'; connect-src 'self'; img-src data:; "
@@ -45,7 +45,7 @@ class Page:
             "Cache-Control": "no-store",
         }
 
-    def _read(self) -> str:
+    def _load_template(self) -> str:
         self._template = self._template or _TEMPLATE.read_text("utf-8")
         return self._template
 
@@ -56,7 +56,7 @@ def _hash(template: str, tag: str) -> str:
 
 
 def _state(view: NodeView) -> tuple[str, bool]:
-    """The node in one word, and whether that is good."""
+    """Return the node's state in a word, and whether that is good."""
     if view.node is None:
         return "not registered", False
     ready = next((condition for condition in view.conditions if condition.kind == "Ready"), None)
@@ -93,7 +93,7 @@ def _faults(view: NodeView) -> str:
 def _heartbeat(view: NodeView) -> str:
     beats, width = view.renewals, min(60.0, max(1.5, view.renew_seconds * 0.8))
     counts = {verdict: sum(beat.verdict == verdict for beat in beats) for verdict in _WORDS}
-    told = ", ".join(f"{count} {_WORDS[verdict]}" for verdict, count in counts.items())
+    totals = ", ".join(f"{count} {_WORDS[verdict]}" for verdict, count in counts.items())
     marks = "".join(
         f'<rect class="beat-{beat.verdict}" x="{_STRIP_SECONDS - beat.age_seconds - width:.1f}" y="4" '
         f'width="{width:.1f}" height="24"><title>{ago(beat.age_seconds)}: {_WORDS[beat.verdict]}</title></rect>'
@@ -102,7 +102,7 @@ def _heartbeat(view: NodeView) -> str:
     legend = "".join(f'<li class="{verdict}">{count} {_WORDS[verdict]}</li>' for verdict, count in counts.items())
     return (
         f'<svg id="strip" class="strip" viewBox="0 0 {_STRIP_SECONDS} 32" preserveAspectRatio="none" role="img" '
-        f'aria-label="Lease renewals of the last 10 minutes: {told}">{marks}</svg>'
+        f'aria-label="Lease renewals of the last 10 minutes: {totals}">{marks}</svg>'
         '<div class="scale soft" aria-hidden="true"><span>10 minutes ago</span><span>now</span></div>'
         f'<ul class="legend">{legend}</ul>{_lease(view)}'
     )
@@ -133,15 +133,15 @@ def _condition(condition: Condition) -> str:
     )
 
 
-def _signal(gauged: SignalRow) -> str:
-    against = f"pressure below {gauged.threshold}" if gauged.threshold else "no threshold"
+def _signal(row: SignalRow) -> str:
+    threshold = f"pressure below {row.threshold}" if row.threshold else "no threshold"
     mark = ""
-    if gauged.threshold:
-        mark = f'<rect class="mark" x="{max(0.0, gauged.threshold_part * 100 - 0.3):.2f}" width="0.6" height="6"/>'
+    if row.threshold:
+        mark = f'<rect class="mark" x="{max(0.0, row.threshold_part * 100 - 0.3):.2f}" width="0.6" height="6"/>'
     return _row(
-        f"<code>{escape(gauged.signal)}</code>",
-        f"{escape(gauged.available)}, {escape(against)}",
-        _bar(gauged.part, f"{gauged.signal}: {gauged.available}, {against}", mark, is_short=gauged.is_met),
+        f"<code>{escape(row.signal)}</code>",
+        f"{escape(row.available)}, {escape(threshold)}",
+        _bar(row.part, f"{row.signal}: {row.available}, {threshold}", mark, is_short=row.is_met),
     )
 
 
@@ -176,7 +176,7 @@ def _settings(settings: Iterable[Setting]) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A time in the past, as people say it."""
+    """Return how long ago something was, for people."""
     if seconds < 1:
         return "just now"
     if seconds < 120:

@@ -1,17 +1,20 @@
-"""What this node tells about itself on /metrics and /metrics/probes."""
+"""What this process reports about itself on /metrics and /metrics/probes."""
 
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import psutil
+
 from agent.adapters.host import architecture
 from agent.adapters.metrics.exposition import exposition
-from agent.adapters.metrics.process import process, started
-from agent.adapters.settings.gates import Gates
+from agent.adapters.settings.feature_gates import FeatureGates
 from agent.core.config import Config
 from agent.core.kubelet_data.gates import GATES
 from agent.core.kubelet_data.version import KUBELET_VERSION
-from agent.core.metrics import Family, Gauge, Registry
+from agent.core.metrics import Family, Gauge, Registry, Sample
 from agent.core.pods.info import PodCounts
 
 _BUILD = (
@@ -29,18 +32,21 @@ _BUILD_LABELS = (
     "minor",
     "platform",
 )
+_START_TIME = ("process_start_time_seconds", "Start time of the process since unix epoch in seconds.")
+
+_this_process = cache(psutil.Process)  # it caches what does not change
 
 
 @runtime_checkable
-class Measured(Protocol):
+class Collector(Protocol):
     """Whatever counts or measures something."""
 
     def families(self) -> Iterable[Family]:
-        """The numbers as they are now."""
+        """Return the metrics as they are now."""
 
 
-class OwnMetrics:
-    """The pages of a node's own metrics; nothing is made before somebody asks."""
+class KubeletMetrics:
+    """Serves the node's own metrics; nothing is computed before the first request."""
 
     def __init__(
         self,
@@ -50,23 +56,21 @@ class OwnMetrics:
         pods: Callable[[], PodCounts],
         feature_gates: Mapping[str, bool],
     ) -> None:
-        self._config, self._metrics, self._pods = config, metrics, pods
-        self._gates = Gates(feature_gates)
-        self._unchanging = b""
+        self._config = config
+        self._metrics = metrics
+        self._pods = pods
+        self._gates = FeatureGates(feature_gates)
+        self._constant_text = b""
 
     async def metrics(self) -> bytes:
-        """/metrics: first what changes, then what never does, which is written only once."""
-        self._unchanging = self._unchanging or exposition(self._constants())
-        return exposition(self._numbers()) + self._unchanging
+        """Return /metrics: first what changes, then what never does, which is formatted only once."""
+        self._constant_text = self._constant_text or exposition(self._constants())
+        families = (*self._metrics.families(), *_process(), *_pod_counts(self._pods()))
+        return exposition(families) + self._constant_text
 
     async def probes(self) -> bytes:
-        """/metrics/probes: no container is probed here."""
-        return exposition(started())
-
-    def _numbers(self) -> Iterator[Family]:
-        yield from self._metrics.families()
-        yield from process()
-        yield from _pod_counts(self._pods())
+        """Return /metrics/probes: no container is probed here."""
+        return exposition(process_start_time())
 
     def _constants(self) -> Iterator[Family]:
         name = Gauge("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ("node",))
@@ -83,10 +87,33 @@ class OwnMetrics:
             "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
             ("name", "stage"),
         )
-        for gate, known in GATES.items():
-            features.set(gate, known.stage, value=float(self._gates.enabled(gate)))
+        for feature, gate in GATES.items():
+            features.set(feature, gate.stage, value=float(self._gates.enabled(feature)))
         for metric in (name, cgroup, build, features):
             yield metric.family()
+
+
+def _process() -> Iterator[Family]:
+    """Yield CPU, memory and file descriptors of this process, as all Prometheus clients name them."""
+    process = _this_process()
+    with process.oneshot():
+        cpu, memory = process.cpu_times(), process.memory_info()
+    descriptors, max_descriptors = process.num_fds(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    for name, kind, text, value in (
+        ("process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", sum(cpu[:2])),
+        ("process_max_fds", "gauge", "Maximum number of open file descriptors.", max_descriptors),
+        ("process_open_fds", "gauge", "Number of open file descriptors.", descriptors),
+        ("process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", memory.rss),
+        (_START_TIME[0], "gauge", _START_TIME[1], process.create_time()),
+        ("process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.", memory.vms),
+    ):
+        yield Family(name, text, kind, [Sample("", {}, value)])
+
+
+def process_start_time() -> list[Family]:
+    """Return when this process began, which a kubelet also reports on /metrics/probes and /metrics/slis."""
+    name, text = _START_TIME
+    return [Family(name, f"[ALPHA] {text}", "gauge", [Sample("", {}, _this_process().create_time())])]
 
 
 def _pod_counts(counts: PodCounts) -> Iterator[Family]:

@@ -8,9 +8,8 @@ from aiohttp import web
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.server.endpoints import NodeEndpoints
-from agent.adapters.server.entrance import listen
-from agent.adapters.server.listener import Listener
-from agent.adapters.server.replies import plain, streamed
+from agent.adapters.server.listener import Listener, listen
+from agent.adapters.server.responses import stream_response, text_response
 from agent.controllers.pod_store import PodStore
 from tests.fakes import idle, running, settle, until
 
@@ -89,7 +88,7 @@ async def test_who_does_not_read_is_waited_for():
             sent += 1
             yield b"x" * MIB
 
-    server = Served(lambda request: streamed(request, parts(), content_type="text/plain"))
+    server = Served(lambda request: stream_response(request, parts(), content_type="text/plain"))
     async with running(server):
         _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**16)
         writer.write(ASK)
@@ -107,9 +106,9 @@ async def test_a_body_that_breaks_off_ends_the_connection_and_nothing_else():
 
     async def handler(request):
         try:
-            return await streamed(request, parts(), content_type="text/plain")
+            return await stream_response(request, parts(), content_type="text/plain")
         except RuntimeError:
-            return plain("the door says this for every error", status=500)
+            return text_response("the door says this for every error", status=500)
 
     server = Served(handler)
     async with running(server):
@@ -123,10 +122,10 @@ async def test_a_body_that_breaks_off_ends_the_connection_and_nothing_else():
 
 @pytest.mark.parametrize("parts", [[], [b"abc"], [b"a", b"b", b"c"]])
 async def test_a_short_body_has_a_length(parts):
-    answer = await streamed(None, iter(parts), content_type="text/plain")
+    answer = await stream_response(None, iter(parts), content_type="text/plain")
     assert isinstance(answer, web.Response)
     assert answer.body == b"".join(parts)
 
 
 def test_text_that_is_no_unicode_is_replaced():
-    assert plain("a\udcff").body == b"a?"
+    assert text_response("a\udcff").body == b"a?"

@@ -3,9 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.adapters.metrics.cadvisor import cadvisor_page
-from agent.adapters.metrics.figures import Figures
-from agent.adapters.metrics.resource import resource_page
+from agent.adapters.metrics.cadvisor_metrics import cadvisor_metrics
+from agent.adapters.metrics.stats_provider import StatsProvider, resource_metrics
 from agent.core.model import Filesystem, HostSnapshot
 from agent.core.usage import (
     CgroupUsage,
@@ -57,7 +56,7 @@ ROOT = 'container="",id="/",image="",name="",namespace="",pod=""'
 
 
 def test_the_page_of_resources():
-    assert resource_page(USAGE).decode() == (
+    assert resource_metrics(USAGE).decode() == (
         "# HELP node_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the node in core-seconds\n"
         "# TYPE node_cpu_usage_seconds_total counter\n"
         "node_cpu_usage_seconds_total 12.345678901 1700000000123\n"
@@ -75,10 +74,10 @@ def test_the_page_of_resources():
 
 
 def test_a_page_without_figures_says_so():
-    assert [line for line in resource_page(NOTHING).decode().splitlines() if line[0] != "#"] == [
+    assert [line for line in resource_metrics(NOTHING).decode().splitlines() if line[0] != "#"] == [
         "resource_scrape_error 1.0"
     ]
-    assert "container_scrape_error 1.0\n" in cadvisor_page(NOTHING).decode()
+    assert "container_scrape_error 1.0\n" in cadvisor_metrics(NOTHING).decode()
 
 
 @pytest.mark.parametrize(
@@ -109,13 +108,13 @@ def test_a_page_without_figures_says_so():
     ],
 )
 def test_the_page_of_cadvisor(line):
-    assert line in cadvisor_page(USAGE).decode().splitlines()
+    assert line in cadvisor_metrics(USAGE).decode().splitlines()
 
 
 def test_pressure_is_told_where_the_kernel_counts_it():
-    assert "container_pressure" not in cadvisor_page(USAGE).decode()
+    assert "container_pressure" not in cadvisor_metrics(USAGE).decode()
     stalled = replace(USAGE.root, io_pressure=Pressure(some=Stall(2_500_000), full=Stall(1)))
-    page = cadvisor_page(replace(USAGE, root=stalled)).decode()
+    page = cadvisor_metrics(replace(USAGE, root=stalled)).decode()
     assert f"container_pressure_io_waiting_seconds_total{{{ROOT}}} 2.5 1700000000123" in page
     assert f"container_pressure_io_stalled_seconds_total{{{ROOT}}} 1e-06 1700000000123" in page
 
@@ -133,10 +132,10 @@ class Machine:
 
 async def test_nobody_asks_for_more_than_he_tells():
     machine = Machine()
-    figures = Figures(host=machine, node_name="n1")
+    stats = StatsProvider(host=machine, node_name="n1")
     assert machine.asked == []
-    await figures.resource()
-    await figures.summary(only_cpu_and_memory=True)
-    await figures.summary(only_cpu_and_memory=False)
-    await figures.cadvisor()
+    await stats.resource()
+    await stats.summary(only_cpu_and_memory=True)
+    await stats.summary(only_cpu_and_memory=False)
+    await stats.cadvisor()
     assert machine.asked == [Detail.COUNTERS, Detail.COUNTERS, Detail.NODE, Detail.MOUNTS]

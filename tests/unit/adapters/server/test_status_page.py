@@ -2,7 +2,7 @@ import base64
 import hashlib
 import re
 
-from agent.adapters.server.page import Page
+from agent.adapters.server.status_page import StatusPage
 from agent.core.node_view import Condition, LoopFailure, NodeView, Renewal, Setting, Share, SignalRow
 
 EVIL = "<script>alert('x')</script>\" onload=\"x"
@@ -17,7 +17,7 @@ NODE = NodeView(
 
 
 def test_it_says_in_words_what_it_shows_in_colours():
-    html = Page().html(NODE)
+    html = StatusPage().html(NODE)
     assert '<span id="state" class="pill good">Ready</span>' in html
     assert html.count('<rect class="beat-') == 3
     assert "renewals of the last 10 minutes: 1 renewed in time, 1 renewed late, 1 failed" in html
@@ -27,13 +27,13 @@ def test_it_says_in_words_what_it_shows_in_colours():
 
 
 def test_what_is_wrong_comes_first():
-    html = Page().html(NodeView(node_name="n1", node={}, faults={"lease": "no success for 41s"}))
+    html = StatusPage().html(NodeView(node_name="n1", node={}, faults={"lease": "no success for 41s"}))
     assert 'class="pill bad">unhealthy<' in html
     assert html.index("no success for 41s") < html.index("Heartbeat</h2>")
 
 
 def test_nothing_that_others_wrote_becomes_markup():
-    html = Page([Setting(EVIL, EVIL, EVIL)]).html(
+    html = StatusPage([Setting(EVIL, EVIL, EVIL)]).html(
         NodeView(
             node_name=EVIL,
             version=EVIL,
@@ -50,11 +50,11 @@ def test_nothing_that_others_wrote_becomes_markup():
 
 
 def test_a_placeholder_in_what_others_wrote_stays_one():
-    assert "&lt;!--settings--&gt;" in Page().html(NodeView(node_name="<!--settings-->"))
+    assert "&lt;!--settings--&gt;" in StatusPage().html(NodeView(node_name="<!--settings-->"))
 
 
 def test_only_its_own_style_and_script_are_allowed_and_nothing_from_outside():
-    page = Page([Setting("maxPods", "7", "--max-pods")])
+    page = StatusPage([Setting("maxPods", "7", "--max-pods")])
     html, policy = page.html(NODE), page.headers()["Content-Security-Policy"]
     for tag in ("style", "script"):
         (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)

@@ -18,17 +18,17 @@ from urllib.parse import quote
 
 from aiohttp import hdrs, web
 
-from agent.adapters.server.replies import SERVER, abort_on_error, fault, not_found, plain
+from agent.adapters.server.responses import SERVER, abort_on_error, http_error, page_not_found, text_response
 from agent.core.gonumber import parse_int
 
 _CHUNK_BYTES = 64 * 1024
 _SNIFF_BYTES = 512
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 _READ_SECONDS = 10.0  # a request fails if the disk takes longer
 _READERS = 2
 _INDEX = "index.html"
 _TYPES = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
-_TEXT = "text/plain; charset=utf-8"
+_TEXT_TYPE = "text/plain; charset=utf-8"
 # Errors that are answered with 404: the path or its file causes them. A kubelet answers some of them with 500.
 _NOT_FOUND_ERRORS = {
     *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL),
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class _Opened:
-    """An open file or directory. It is closed with its last reference: a thread that hangs on a dead disk keeps one."""
+    """An open file or directory. It is closed with its last reference: a thread that hangs on a dead disk has one."""
 
     def __init__(self, path: Path) -> None:
         # O_NONBLOCK: opening a pipe or a device could block forever.
@@ -71,7 +71,7 @@ class _Opened:
         """Return the names in a directory, sorted; those of directories end with a slash."""
         with os.scandir(self.descriptor) as entries:
             names = ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-            first = nsmallest(_MOST_NAMES, names)
+            first = nsmallest(_MAX_NAMES, names)
         return [f"{name}/" if is_directory else name for name, is_directory in first]
 
 
@@ -90,13 +90,13 @@ class LogFiles:
         # Rooted and normalised, so that `..` cannot leave the directory.
         path = posixpath.normpath(f"/{parameters.get('logpath', '')}")
         if "\0" in path:
-            return not_found()
+            return page_not_found()
         if path.endswith(f"/{_INDEX}"):
             return _redirect("./")
         try:
             opened = await self._read(lambda: _Opened(self._directory / path.lstrip("/")))
         except TimeoutError:
-            return fault("the disk does not answer", status=500)
+            return http_error("the disk does not answer", status=500)
         except OSError as error:
             return _error_response(error)
         return await self._respond(request, path, opened)
@@ -129,7 +129,7 @@ class LogFiles:
         try:
             part = _range(request.headers.get(hdrs.RANGE, ""), size)
         except ValueError as error:
-            refusal = fault(str(error), status=416)
+            refusal = http_error(str(error), status=416)
             if "overlap" in str(error):
                 refusal.headers[hdrs.CONTENT_RANGE] = f"bytes */{size}"
             return refusal
@@ -172,7 +172,7 @@ def _content_type(path: str, opened: _Opened) -> str:
         head = b""
     # WHATWG MIME Sniffing: binary data bytes
     is_binary = any(byte < 0x20 and byte not in b"\t\n\x0c\r\x1b" for byte in head)
-    return "application/octet-stream" if is_binary else _TEXT
+    return "application/octet-stream" if is_binary else _TEXT_TYPE
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
@@ -221,7 +221,7 @@ def _redirect(location: str) -> web.Response:
 
 def _error_response(error: OSError) -> web.Response:
     if error.errno in _NOT_FOUND_ERRORS:
-        return not_found()
+        return page_not_found()
     if isinstance(error, PermissionError):
-        return fault("403 Forbidden", status=403)
-    return plain("500 Internal Server Error\n", status=500)
+        return http_error("403 Forbidden", status=403)
+    return text_response("500 Internal Server Error\n", status=500)

@@ -1,4 +1,4 @@
-"""The files of settings: `--config` and the drop-ins of `--config-dir`, decoded and merged as kubelet does."""
+"""The config files: `--config` and the drop-ins of `--config-dir`, decoded as kubelet does."""
 
 import os
 from collections.abc import Iterator
@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.go_yaml import Parsed, load_documents
-from agent.adapters.settings.kinds import DecodeError
+from agent.adapters.settings.go_json import DecodeError, Document, decode
 from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
-from agent.adapters.settings.structs import Document, decode
 from agent.core.errors import ConfigError
 
 # kubelet v1.36: KubeletConfigurationPathRefs; relative ones are relative to the file.
@@ -25,68 +24,66 @@ _PATHS = (
 
 
 @dataclass(slots=True)
-class Loaded:
-    """What one file says to kubelet and to us, and what in it is not understood."""
+class ConfigFile:
+    """The documents of one file, kubelet's and ours, and what strict decoding would reject in it."""
 
     path: str
     kubelet: Document
     fake: Document = field(default_factory=dict)
-    oddities: list[str] = field(default_factory=list)
+    strict_errors: list[str] = field(default_factory=list)
 
 
-def load_file(name: str) -> Loaded:
-    """The `--config` file; a ConfigError has kubelet's words."""
+def load_file(name: str) -> ConfigFile:
+    """Return the `--config` file, decoded. Raises ConfigError with kubelet's words."""
     try:
-        loaded = _read(name)
+        file = _read(name)
         unknown: list[str] = []
-        loaded.kubelet = decode(KUBELET, _of_kind(loaded.kubelet), unknown)
-        loaded.oddities += [f'unknown field "{path}"' for path in sorted(unknown)]
-        _make_absolute(loaded.kubelet, Path(name).absolute().parent)
+        file.kubelet = decode(KUBELET, _kubelet_document(file.kubelet), unknown)
+        file.strict_errors += [f'unknown field "{path}"' for path in sorted(unknown)]
+        _make_absolute(file.kubelet, Path(name).absolute().parent)
     except DecodeError as error:
         raise _cannot_load(name, f"failed to decode: {error}") from error
     except ConfigError as error:
         raise _cannot_load(name, str(error)) from error
-    return loaded
+    return file
 
 
-def load_drop_ins(directory: str) -> Iterator[Loaded]:
-    """The drop-ins in lexical order of their paths, not decoded: they are patches."""
-    for path in _walk(directory):
-        try:
-            loaded = _read(path)
-            if loaded.kubelet or not loaded.fake:
-                loaded.kubelet = _of_kind(loaded.kubelet)
-        except ConfigError as error:
-            raise ConfigError(
-                f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{directory}": '
-                f"failed to load kubelet dropin file, path: {path}, error: {error}"
-            ) from error
-        yield loaded
-
-
-def skipped_drop_ins(directory: str) -> list[str]:
-    """The files that are no drop-ins, for the log."""
-    return [path for path in _all_files(directory) if not path.endswith(".conf")]
-
-
-def _walk(directory: str) -> list[str]:
+def load_drop_ins(directory: str) -> Iterator[ConfigFile]:
+    """Yield the drop-ins in lexical order of their paths, not decoded: they are patches."""
     if not Path(directory).is_dir():
         raise ConfigError(
             f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{directory}": '
             f"lstat {directory}: no such file or directory"
         )
-    return [path for path in _all_files(directory) if path.endswith(".conf")]
+    for path in _all_files(directory):
+        if not path.endswith(".conf"):
+            continue
+        try:
+            file = _read(path)
+            if file.kubelet or not file.fake:
+                file.kubelet = _kubelet_document(file.kubelet)
+        except ConfigError as error:
+            raise ConfigError(
+                f'failed to merge kubelet configs: failed to walk through kubelet dropin directory "{directory}": '
+                f"failed to load kubelet dropin file, path: {path}, error: {error}"
+            ) from error
+        yield file
+
+
+def skipped_drop_ins(directory: str) -> list[str]:
+    """Return the files that are no drop-ins, for the log."""
+    return [path for path in _all_files(directory) if not path.endswith(".conf")]
 
 
 def _all_files(directory: str) -> list[str]:
-    """As Go's WalkDir: each directory's entries in lexical order, subdirectories where they stand."""
-    found: list[str] = []
+    """Return all files as Go's WalkDir does: entries in lexical order, subdirectories in their place."""
+    paths: list[str] = []
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
-        found += _all_files(entry.path) if entry.is_dir(follow_symlinks=False) else [entry.path]
-    return found
+        paths += _all_files(entry.path) if entry.is_dir(follow_symlinks=False) else [entry.path]
+    return paths
 
 
-def _read(name: str) -> Loaded:
+def _read(name: str) -> ConfigFile:
     path = Path(name).absolute()
     try:
         text = path.read_text()
@@ -96,38 +93,38 @@ def _read(name: str) -> Loaded:
     if not text:
         raise ConfigError(f'kubelet config file "{path}" was empty')
     try:
-        return _sorted_by_kind(name, load_documents(text))
+        return _by_kind(name, load_documents(text))
     except ConfigError as error:
         raise ConfigError(f"failed to decode: {error}") from error
 
 
-def _sorted_by_kind(name: str, parsed: Parsed) -> Loaded:
-    """Our documents apart from kubelet's, of which, as in a kubelet, the first counts."""
-    loaded, others = Loaded(name, {}, oddities=parsed.duplicates), []
+def _by_kind(name: str, parsed: Parsed) -> ConfigFile:
+    """Separate our documents from kubelet's, of which, as in a kubelet, the first counts."""
+    file, others = ConfigFile(name, {}, strict_errors=parsed.duplicates), []
     for document in parsed.documents:
         if isinstance(document, dict) and document.get("apiVersion") == FAKE_API:
-            loaded.fake |= _our_own(document)
+            file.fake |= _fake_document(document)
         else:
             others.append(document)
-    loaded.kubelet = others[0] if others else {}
-    loaded.oddities += ["only the first document is read"] if len(others) > 1 else []
-    return loaded
+    file.kubelet = others[0] if others else {}
+    file.strict_errors += ["only the first document is read"] if len(others) > 1 else []
+    return file
 
 
-def _our_own(document: Document) -> Document:
-    """Our document is strict: a field that we do not know is a mistake."""
+def _fake_document(document: Document) -> Document:
+    """Return the fields of our document, decoded. It is strict: an unknown field is a ConfigError."""
     if document.get("kind") != FAKE_KIND:
         raise ConfigError(f'no kind "{document.get("kind", "")}" is registered for version "{FAKE_API}"')
     unknown: list[str] = []
-    given = {name: value for name, value in document.items() if name not in {"apiVersion", "kind"}}
-    decoded = decode(FAKE, given, unknown)
+    fields = {name: value for name, value in document.items() if name not in {"apiVersion", "kind"}}
+    decoded = decode(FAKE, fields, unknown)
     if unknown:
         raise ConfigError(f'{FAKE_KIND}: unknown field "{unknown[0]}"')
     return decoded
 
 
-def _of_kind(document: Any) -> Document:
-    """The fields of a document that says it is a KubeletConfiguration."""
+def _kubelet_document(document: Any) -> Document:
+    """Return the fields of a KubeletConfiguration. Raises ConfigError for another kind of document."""
     if not isinstance(document, dict):
         raise ConfigError("couldn't get version/kind; json parse error: the document is no mapping")
     kind, version = document.get("kind"), document.get("apiVersion")
@@ -144,11 +141,11 @@ def _of_kind(document: Any) -> Document:
 
 def _make_absolute(document: Document, directory: Path) -> None:
     for *parents, last in _PATHS:
-        holder: Any = document
+        parent: Any = document
         for name in parents:
-            holder = holder.get(name, {})
-        if value := holder.get(last):
-            holder[last] = os.path.normpath(directory / value) if not value.startswith("/") else value
+            parent = parent.get(name, {})
+        if value := parent.get(last):
+            parent[last] = os.path.normpath(directory / value) if not value.startswith("/") else value
 
 
 def _cannot_load(name: str, reason: str) -> ConfigError:

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent.adapters.api_connection import RequestMetrics
 from agent.adapters.host.deadline_reader import SensorMetrics
-from agent.adapters.metrics.own import OwnMetrics
+from agent.adapters.metrics.kubelet_metrics import KubeletMetrics
 from agent.controllers.certificates import CertificateMetrics
 from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info
@@ -30,7 +30,9 @@ def own(*measured, counts=None):
     metrics, counts = Registry(), counts or PodCounts()
     for one in measured:
         metrics.collect(one.families)
-    return OwnMetrics(Config(node_name="n1"), metrics=metrics, pods=lambda: counts, feature_gates={"AllAlpha": True})
+    return KubeletMetrics(
+        Config(node_name="n1"), metrics=metrics, pods=lambda: counts, feature_gates={"AllAlpha": True}
+    )
 
 
 async def test_a_node_tells_what_it_is():

@@ -1,4 +1,4 @@
-"""The flags about the node itself: who it is, how often it speaks, what it offers, what it logs."""
+"""The flags of kubelet that have an effect here."""
 
 from agent.adapters.settings.table.row import (
     CONFIGURATION,
@@ -6,11 +6,13 @@ from agent.adapters.settings.table.row import (
     HEARTBEAT,
     IDENTITY,
     LOGGING,
-    RESOURCES,
+    NODE_RESOURCES,
+    SERVING,
+    TLS,
     kubelet_flag,
 )
 
-ROWS = (
+KUBELET_ROWS = (
     kubelet_flag("config", CONFIGURATION, "KubeletConfiguration to start from; flags win over it.", "FILE"),
     kubelet_flag("config-dir", CONFIGURATION, "Drop-ins, *.conf in lexical order, that win over --config.", "DIR"),
     kubelet_flag("feature-gates", CONFIGURATION, "Feature gates; those in files are kept."),
@@ -56,25 +58,31 @@ ROWS = (
     kubelet_flag("node-status-update-frequency", HEARTBEAT, "How often the status is computed."),
     kubelet_flag("event-qps", HEARTBEAT, "Most events a second, in the long run; 0 is 5."),
     kubelet_flag("event-burst", HEARTBEAT, "Most events at once; 0 is 10."),
-    kubelet_flag("max-pods", RESOURCES, "Most pods the Node offers to take."),
-    kubelet_flag("pods-per-core", RESOURCES, "Most pods per CPU; 0 for no such limit."),
-    kubelet_flag("pod-manifest-path", RESOURCES, "A file, or a folder of files, that ask for static pods.", "PATH"),
-    kubelet_flag("file-check-frequency", RESOURCES, "How often these files are looked at."),
+    kubelet_flag("max-pods", NODE_RESOURCES, "Most pods the Node offers to take."),
+    kubelet_flag("pods-per-core", NODE_RESOURCES, "Most pods per CPU; 0 for no such limit."),
+    kubelet_flag(
+        "pod-manifest-path", NODE_RESOURCES, "A file, or a folder of files, that ask for static pods.", "PATH"
+    ),
+    kubelet_flag("file-check-frequency", NODE_RESOURCES, "How often these files are looked at."),
     kubelet_flag(
         "allowed-unsafe-sysctls",
-        RESOURCES,
+        NODE_RESOURCES,
         "Sysctls, or patterns that end in *, that pods may set beside the safe ones.",
     ),
     kubelet_flag(
-        "kube-reserved", RESOURCES, "Held back from pods for Kubernetes: cpu, memory, ephemeral-storage, pid."
+        "kube-reserved", NODE_RESOURCES, "Held back from pods for Kubernetes: cpu, memory, ephemeral-storage, pid."
     ),
     kubelet_flag(
-        "system-reserved", RESOURCES, "Held back from pods for the system: cpu, memory, ephemeral-storage, pid."
+        "system-reserved", NODE_RESOURCES, "Held back from pods for the system: cpu, memory, ephemeral-storage, pid."
     ),
-    kubelet_flag("reserved-cpus", RESOURCES, "CPUs that replace the cpu of both reservations, such as 0-3,8.", "CPUS"),
-    kubelet_flag("local-storage-capacity-isolation", RESOURCES, "Tell ephemeral-storage as a resource."),
     kubelet_flag(
-        "experimental-allocatable-ignore-eviction", RESOURCES, "Hard eviction thresholds do not come off allocatable."
+        "reserved-cpus", NODE_RESOURCES, "CPUs that replace the cpu of both reservations, such as 0-3,8.", "CPUS"
+    ),
+    kubelet_flag("local-storage-capacity-isolation", NODE_RESOURCES, "Tell ephemeral-storage as a resource."),
+    kubelet_flag(
+        "experimental-allocatable-ignore-eviction",
+        NODE_RESOURCES,
+        "Hard eviction thresholds do not come off allocatable.",
     ),
     kubelet_flag("eviction-hard", EVICTION, "Shortages that count as pressure, such as memory.available<100Mi."),
     kubelet_flag("eviction-soft", EVICTION, "Shortages that are borne for a grace period."),
@@ -84,6 +92,35 @@ ROWS = (
     kubelet_flag(
         "eviction-max-pod-grace-period", EVICTION, "Most seconds that an evicted pod may take below a soft threshold."
     ),
+    kubelet_flag("port", SERVING, "Port of the kubelet's API (HTTPS)."),
+    kubelet_flag("healthz-port", SERVING, "Port of /healthz; 0 for none."),
+    kubelet_flag("healthz-bind-address", SERVING, "Address of /healthz."),
+    kubelet_flag("enable-server", SERVING, "Serve the kubelet's API; false for nothing but /healthz."),
+    kubelet_flag("address", SERVING, "Address of the kubelet's API; 0.0.0.0 for all."),
+    kubelet_flag("read-only-port", SERVING, "Port of pods, figures and metrics for everybody (HTTP); 0 for none."),
+    kubelet_flag("anonymous-auth", SERVING, "Serve those who do not say who they are."),
+    kubelet_flag("authentication-token-webhook", SERVING, "Ask the API server who bears a token."),
+    kubelet_flag("authentication-token-webhook-cache-ttl", SERVING, "How long that answer is kept."),
+    kubelet_flag(
+        "authorization-mode",
+        SERVING,
+        "Whether the API server is asked what somebody may do (Webhook), or nobody is (AlwaysAllow).",
+    ),
+    kubelet_flag("authorization-webhook-cache-authorized-ttl", SERVING, "How long a yes is kept."),
+    kubelet_flag("authorization-webhook-cache-unauthorized-ttl", SERVING, "How long a no is kept."),
+    kubelet_flag("enable-debugging-handlers", SERVING, "Serve /logs, /configz, /exec and the like."),
+    kubelet_flag("cert-dir", TLS, "Where certificates are kept.", "DIR"),
+    kubelet_flag(
+        "client-ca-file", TLS, "Authorities whose client certificates are trusted; read again when it changes.", "FILE"
+    ),
+    kubelet_flag(
+        "tls-cert-file", TLS, "Certificate to serve with; without one, one is made. Read again when it changes.", "FILE"
+    ),
+    kubelet_flag("tls-private-key-file", TLS, "Its key.", "FILE"),
+    kubelet_flag("tls-min-version", TLS, "Oldest TLS to speak: VersionTLS12 or VersionTLS13.", "VERSION"),
+    kubelet_flag("tls-cipher-suites", TLS, "Cipher suites of TLS 1.2 to offer, in IANA's names."),
+    kubelet_flag("rotate-certificates", TLS, "Renew the client certificate."),
+    kubelet_flag("rotate-server-certificates", TLS, "Get the serving certificate from the cluster."),
     kubelet_flag("v", LOGGING, "How much is logged."),
     kubelet_flag("vmodule", LOGGING, "How much is logged by files whose name matches."),
     kubelet_flag("logging-format", LOGGING, "text or json.", "FORMAT"),

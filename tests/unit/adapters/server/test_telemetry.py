@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from agent.adapters.server.limited_log import LimitedLog
+from agent.adapters.server.telemetry import RateLimitedLog
 from tests.fakes import FakeClock
 
 log = logging.getLogger("agent.test")
@@ -15,7 +15,7 @@ def clock():
 
 @pytest.fixture
 def limited(clock):
-    return LimitedLog(log, clock)
+    return RateLimitedLog(log, clock)
 
 
 def fail(limited, number):
@@ -60,7 +60,7 @@ def test_nothing_of_a_request_is_logged_as_it_came(limited, caplog):
 def test_what_is_not_logged_is_not_counted(clock, caplog):
     quiet = logging.getLogger("agent.quiet")
     quiet.setLevel(logging.ERROR)
-    limited = LimitedLog(quiet, clock)
+    limited = RateLimitedLog(quiet, clock)
     limited.log(logging.INFO, "Forbidden", {"user": "a"})
     quiet.setLevel(logging.INFO)
     limited.log(logging.INFO, "Forbidden", {"user": "b"})
