@@ -5,11 +5,22 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.minicluster.clock import parse, since, timestamp
-from agent.minicluster.errors import Fault
-from agent.minicluster.kinds.columns import AGE, NAME
-from agent.minicluster.resource import STATUS_VERBS, Column, DeleteOptions, MergeKey, Object, Resource, Rules
-from agent.minicluster.validation import check_quantities, subdomain_faults
+from agent.core.facts import timestamp
+from agent.core.model import Object
+from agent.core.times import parse_time
+from agent.minicluster.objects import check_quantities, validate_subdomain
+from agent.minicluster.status_errors import FieldError
+from agent.minicluster.strategy import (
+    AGE,
+    NAME,
+    STATUS_VERBS,
+    Column,
+    DeleteOptions,
+    MergeKey,
+    Resource,
+    Strategy,
+    human_age,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,17 +101,19 @@ def _prepare_status(new: Object, old: Object) -> None:
         new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
 
 
-def _validate(pod: Object) -> list[Fault]:
+def _validate(pod: Object) -> list[FieldError]:
     spec = pod["spec"]
     if not spec.get("containers"):
-        return [Fault.required("spec.containers")]
-    faults = subdomain_faults("spec.nodeName", spec["nodeName"]) if spec.get("nodeName") else []
+        return [FieldError.required("spec.containers")]
+    errors = validate_subdomain("spec.nodeName", spec["nodeName"]) if spec.get("nodeName") else []
     for index, container in enumerate(spec["containers"]):
-        faults += [Fault.required(f"spec.containers[{index}].{f}") for f in ("name", "image") if not container.get(f)]
-    return faults
+        errors += [
+            FieldError.required(f"spec.containers[{index}].{f}") for f in ("name", "image") if not container.get(f)
+        ]
+    return errors
 
 
-def _validate_update(new: Object, old: Object) -> list[Fault]:
+def _validate_update(new: Object, old: Object) -> list[FieldError]:
     if _frozen(new["spec"]) == _frozen(old["spec"]):
         return []
     allowed = (
@@ -108,7 +121,7 @@ def _validate_update(new: Object, old: Object) -> list[Fault]:
         "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
         "was previously negative)"
     )
-    return [Fault.forbidden("spec", f"pod updates may not change fields other than {allowed}")]
+    return [FieldError.forbidden("spec", f"pod updates may not change fields other than {allowed}")]
 
 
 def _frozen(spec: Object) -> Object:
@@ -119,7 +132,7 @@ def _frozen(spec: Object) -> Object:
     return frozen
 
 
-def _soften_delete(pod: Object, options: DeleteOptions, now: datetime) -> Object | None:
+def _graceful_delete(pod: Object, options: DeleteOptions, now: datetime) -> Object | None:
     """A pod that a node may be running goes when its node says so: with a grace period of 0."""
     metadata, grace = pod["metadata"], options.grace_period_seconds
     asked = pod["spec"]["terminationGracePeriodSeconds"] if grace is None else 1 if grace < 0 else grace
@@ -139,13 +152,13 @@ def _sooner(pod: Object, before: int, grace: int | None, now: datetime) -> Objec
         return None
     if grace is None or grace >= before:
         return pod
-    started = (parse(pod["metadata"]["deletionTimestamp"]) or now) - timedelta(seconds=before)
+    started = parse_time(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=before)
     until = max(started + timedelta(seconds=grace), now)
     marks = {"deletionTimestamp": timestamp(until), "deletionGracePeriodSeconds": max(grace, 1)}
     return pod | {"metadata": pod["metadata"] | marks}
 
 
-def bound(pod: Object, node_name: str, now: datetime) -> Object:
+def bind_pod(pod: Object, node_name: str, now: datetime) -> Object:
     """The pod, assigned to a node."""
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
     others = [one for one in pod["status"].get("conditions") or [] if one["type"] != "PodScheduled"]
@@ -164,7 +177,7 @@ def _cells(pod: Object, now: datetime) -> list[Any]:
         f"{ready}/{len(spec['containers'])}",
         _summary(pod),
         str(sum(one.get("restartCount", 0) for one in statuses)),
-        since(metadata["creationTimestamp"], now),
+        human_age(metadata["creationTimestamp"], now),
         status.get("podIP") or "<none>",
         spec.get("nodeName") or "<none>",
         status.get("nominatedNodeName") or "<none>",
@@ -205,14 +218,14 @@ PODS = Resource(
     short_names=("po",),
     categories=("all",),
     subresources={"status": STATUS_VERBS, "binding": ("create",), "eviction": ("create",)},
-    rules=Rules(
+    strategy=Strategy(
         decode=_decode,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         subresources={"status": _prepare_status},
         validate=_validate,
         validate_update=_validate_update,
-        soften_delete=_soften_delete,
+        graceful_delete=_graceful_delete,
         returns_deleted=True,
     ),
     merge_keys={("spec", field): MergeKey(key) for field, key in _SPEC_KEYS.items()}

@@ -9,7 +9,8 @@ from agent.core.kubelet_data.version import KUBELET_VERSION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.minicluster.resource import Object, Resource
+    from agent.core.model import Object
+    from agent.minicluster.strategy import Resource
 
 _MAJOR, _MINOR, _ = KUBELET_VERSION.removeprefix("v").split(".")
 VERSION: Object = {
@@ -25,7 +26,7 @@ VERSION: Object = {
 }
 
 
-def documents(resources: Sequence[Resource]) -> dict[str, Object]:
+def discovery_documents(resources: Sequence[Resource]) -> dict[str, Object]:
     """Every document of discovery, by its path."""
     versions = list(dict.fromkeys((one.group, one.version) for one in resources))
     found: dict[str, Object] = {"/version": VERSION, "/api": _core(), "/apis": _groups(versions)}

@@ -10,13 +10,13 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.minicluster.resource import Resource
+    from agent.minicluster.strategy import Resource
 
 CHANGED_MEANWHILE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldError:
     """One thing that is wrong with one field."""
 
     reason: str
@@ -24,29 +24,29 @@ class Fault:
     message: str
 
     @classmethod
-    def invalid(cls, field: str, value: Any, detail: str) -> Fault:
+    def invalid(cls, field: str, value: Any, detail: str) -> FieldError:
         """A value that breaks a rule."""
         return cls("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
     @classmethod
-    def required(cls, field: str, detail: str = "") -> Fault:
+    def required(cls, field: str, detail: str = "") -> FieldError:
         """A field that may not be left out."""
         return cls("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
 
     @classmethod
-    def forbidden(cls, field: str, detail: str) -> Fault:
+    def forbidden(cls, field: str, detail: str) -> FieldError:
         """A change that is not allowed."""
         return cls("FieldValueForbidden", field, f"Forbidden: {detail}")
 
     @classmethod
-    def duplicate(cls, field: str, value: Any, detail: str = "") -> Fault:
+    def duplicate(cls, field: str, value: Any, detail: str = "") -> FieldError:
         """A value that stands there twice."""
         return cls(
             "FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}" + (f": {detail}" if detail else "")
         )
 
     @classmethod
-    def unsupported(cls, field: str, value: Any, supported: Sequence[str]) -> Fault:
+    def unsupported(cls, field: str, value: Any, supported: Sequence[str]) -> FieldError:
         """A value outside an enumeration."""
         known = ", ".join(f'"{one}"' for one in supported)
         return cls("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {known}")
@@ -56,7 +56,7 @@ def _shown(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request that the API server answers with a failure `Status`."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
@@ -82,69 +82,69 @@ def details(name: str, group: str, kind: str) -> dict[str, Any]:
     return {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
 
 
-def not_found(resource: Resource, name: str) -> ApiError:
+def not_found(resource: Resource, name: str) -> StatusError:
     """404: no object of that name."""
     message = f'{resource.key} "{name}" not found'
-    return ApiError(404, "NotFound", message, details(name, resource.group, resource.plural))
+    return StatusError(404, "NotFound", message, details(name, resource.group, resource.plural))
 
 
-def no_such_path() -> ApiError:
+def no_such_path() -> StatusError:
     """404: no resource behind that path."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     """405: the resource is there, the verb is not."""
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, {})
+    return StatusError(405, "MethodNotAllowed", message, {})
 
 
-def already_exists(resource: Resource, name: str) -> ApiError:
+def already_exists(resource: Resource, name: str) -> StatusError:
     """409: the name is taken."""
     message = f'{resource.key} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", message, details(name, resource.group, resource.plural))
+    return StatusError(409, "AlreadyExists", message, details(name, resource.group, resource.plural))
 
 
-def conflict(resource: Resource, name: str, why: str, *, kind: str = "") -> ApiError:
+def conflict(resource: Resource, name: str, why: str, *, kind: str = "") -> StatusError:
     """409: the request was made for another state of the object."""
     what = f"{kind}.{resource.group}".rstrip(".") if kind else resource.key
     message = f'Operation cannot be fulfilled on {what} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details(name, resource.group, kind or resource.plural))
+    return StatusError(409, "Conflict", message, details(name, resource.group, kind or resource.plural))
 
 
-def forbidden(resource: Resource, name: str, why: str) -> ApiError:
+def forbidden(resource: Resource, name: str, why: str) -> StatusError:
     """403: admission says no."""
     message = f'{resource.key} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", message, details(name, resource.group, resource.plural))
+    return StatusError(403, "Forbidden", message, details(name, resource.group, resource.plural))
 
 
-def invalid(kind: str, group: str, name: str, faults: Sequence[Fault]) -> ApiError:
-    """422: the object breaks its own rules."""
-    texts = list(dict.fromkeys(f"{fault.field}: {fault.message}" for fault in faults))
+def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """422: the object breaks its own strategy."""
+    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": fault.reason, "message": fault.message, "field": fault.field} for fault in faults]
+    causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
     qualified = f"{kind}.{group}" if group else kind
     message = f'{qualified} "{name}" is invalid: {told}'
-    return ApiError(422, "Invalid", message, details(name, group, kind) | {"causes": causes})
+    return StatusError(422, "Invalid", message, details(name, group, kind) | {"causes": causes})
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> StatusError:
     """400: the request cannot be understood."""
-    return ApiError(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def unprocessable() -> ApiError:
+def unprocessable() -> StatusError:
     """422: a patch that cannot be applied."""
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
-def expired(message: str) -> ApiError:
+def expired(message: str) -> StatusError:
     """410: the history that was asked for is gone."""
-    return ApiError(410, "Expired", message)
+    return StatusError(410, "Expired", message)
 
 
-def version_too_large(asked: int, current: int) -> ApiError:
+def version_too_large(asked: int, current: int) -> StatusError:
     """504: a resourceVersion that has not happened yet."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+    return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
