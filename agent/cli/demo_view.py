@@ -1,6 +1,7 @@
-"""What the demo shows: from the objects in the cluster and the host's signals to lines of text."""
+"""What the demo shows of the node, and how: a live screen in a terminal, plain lines anywhere else."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from agent.core.quantity import Quantity
 from agent.core.times import parse_time
 
 _EVENTS_SHOWN = 6
+_SUMMARY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,74 @@ class Scene:
         return self.node is not None and is_ready(self.node.get("status", {}))
 
 
+Show = Callable[[Scene], None]
+
+
+@contextmanager
+def live_screen(footer: str) -> Iterator[Show]:
+    """Draw each scene over the last one, small enough for 24 lines."""
+    from rich.console import Console  # noqa: PLC0415  a quarter of a second that only a terminal pays for
+    from rich.live import Live  # noqa: PLC0415
+    from rich.panel import Panel  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    def drawn(scene: Scene) -> Panel:
+        page = Table.grid(padding=(0, 2))
+        for title, rows in sections(scene):
+            table = Table.grid(padding=(0, 2))
+            for row in rows:
+                table.add_row(
+                    *(Text(cell, style=_colour(row[0], cell), no_wrap=True, overflow="ellipsis") for cell in row)
+                )
+            page.add_row(Text(title, style="bold cyan"), table)
+        return Panel(page, title="fake-kubelet demo", subtitle="Ctrl-C ends it")
+
+    console = Console()
+    console.print(Text(footer, style="dim"))
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda scene: live.update(drawn(scene), refresh=True)
+
+
+def _colour(subject: str, cell: str) -> str:
+    # False is good news about pressure, and bad news about readiness.
+    if cell in {"True", "False"}:
+        return "bold green" if (cell == "True") == (subject == "Ready") else "bold red"
+    return "bold red" if cell in {"Unknown", "Warning"} else ""
+
+
+@contextmanager
+def plain_lines(footer: str) -> Iterator[Show]:
+    """Print the whole view when the node becomes ready, each event once, and a summary now and then."""
+    print(footer, flush=True)  # noqa: T201
+    told: set[str] = set()
+    was_ready = False
+    last_summary = None
+
+    def show(scene: Scene) -> None:
+        nonlocal was_ready, last_summary
+        for event in scene.events:
+            if event["metadata"]["name"] not in told:
+                told.add(event["metadata"]["name"])
+                print(f"event {event['type']} {event['reason']}: {event['message']}", flush=True)  # noqa: T201
+        if scene.ready and not was_ready:
+            was_ready = True
+            print("\n".join(_text(scene)), flush=True)  # noqa: T201
+        if last_summary is None or (scene.now - last_summary).total_seconds() >= _SUMMARY_SECONDS:
+            last_summary = scene.now
+            print(summary_line(scene), flush=True)  # noqa: T201
+
+    yield show
+
+
+def _text(scene: Scene) -> Iterator[str]:
+    for title, rows in sections(scene):
+        yield title
+        widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+        for row in rows:
+            yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+
+
 def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
     """The parts of the view: a title and rows of cells each."""
     if scene.node is None:
@@ -43,7 +113,7 @@ def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
     yield "Events", [_event(event, scene.now) for event in _newest(scene.events)] or [["none yet"]]
 
 
-def summary(scene: Scene) -> str:
+def summary_line(scene: Scene) -> str:
     """The node in one line, for a log."""
     if scene.node is None:
         return "waiting for the node to register itself"
