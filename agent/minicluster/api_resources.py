@@ -11,7 +11,7 @@ from agent.minicluster.event_strategy import EVENTS, NEW_EVENTS
 from agent.minicluster.node_strategy import NODES
 from agent.minicluster.objects import check_micro_time
 from agent.minicluster.pod_strategy import PODS
-from agent.minicluster.status_errors import FieldError
+from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import (
     AGE,
     NAME,
@@ -92,16 +92,16 @@ def _decode_lease(lease: Object) -> None:
     check_micro_time(spec.get("acquireTime"))
 
 
-def _validate_lease(lease: Object) -> list[FieldError]:
+def _validate_lease(lease: Object) -> list[StatusCause]:
     spec = lease["spec"]
-    errors = []
+    causes = []
     if spec.get("leaseDurationSeconds", 1) <= 0:
         value = spec["leaseDurationSeconds"]
-        errors.append(FieldError.invalid("spec.leaseDurationSeconds", value, "must be greater than 0"))
+        causes.append(StatusCause.invalid("spec.leaseDurationSeconds", value, "must be greater than 0"))
     if spec.get("leaseTransitions", 0) < 0:
         value = spec["leaseTransitions"]
-        errors.append(FieldError.invalid("spec.leaseTransitions", value, "must be greater than or equal to 0"))
-    return errors
+        causes.append(StatusCause.invalid("spec.leaseTransitions", value, "must be greater than or equal to 0"))
+    return causes
 
 
 def _lease_cells(lease: Object, now: datetime) -> list[Any]:
@@ -128,9 +128,9 @@ def _decode_csinode(csinode: Object) -> None:
     csinode.setdefault("spec", {}).setdefault("drivers", None)  # upstream writes the null
 
 
-def _validate_csinode(csinode: Object) -> list[FieldError]:
+def _validate_csinode(csinode: Object) -> list[StatusCause]:
     return [
-        FieldError.required(f"spec.drivers[{index}].{field}")
+        StatusCause.required(f"spec.drivers[{index}].{field}")
         for index, driver in enumerate(csinode["spec"]["drivers"] or [])
         for field in ("name", "nodeID")
         if not driver.get(field)

@@ -9,7 +9,7 @@ import secrets
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -98,7 +98,9 @@ class MiniCluster:
             self._create_namespaces()
             listener = await self._listen(stack)
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            loops = [*self._loops(), listener.run]
+            nodes = GarbageCollector(self._registry, NODES, NODE_DEPENDENTS)
+            namespaces = GarbageCollector(self._registry, NAMESPACES, NAMESPACE_CONTENT)
+            loops = [self._reconciler.run, self._monitor.run, nodes.run, namespaces.run, listener.run]
             tasks = [group.create_task(loop(), name=loop.__qualname__) for loop in loops]
             for task in tasks:
                 stack.callback(task.cancel)
@@ -128,11 +130,6 @@ class MiniCluster:
         self._server.on_authenticated = listener.mark_authenticated
         self._port = listener.port
         return listener
-
-    def _loops(self) -> list[Callable[[], Coroutine[None, None, None]]]:
-        nodes = GarbageCollector(self._registry, NODES, NODE_DEPENDENTS)
-        namespaces = GarbageCollector(self._registry, NAMESPACES, NAMESPACE_CONTENT)
-        return [self._reconciler.run, self._monitor.run, nodes.run, namespaces.run]
 
     def write_kubeconfig(self, path: Path, *, certificate_authority: str = "") -> None:
         """Write a kubeconfig, readable by its owner only; over TLS with the authority (PEM) of the server."""

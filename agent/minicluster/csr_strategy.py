@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.core.facts import timestamp
 from agent.core.model import Object
-from agent.minicluster.status_errors import FieldError
+from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import AGE, NAME, STATUS_VERBS, Column, Resource, Strategy, human_age, human_duration
 
 if TYPE_CHECKING:
@@ -48,21 +48,21 @@ def _approve(new: Object, old: Object) -> None:
 
 def _sign(new: Object, old: Object) -> None:
     """The certificate may change, the decision may not."""
-    decided = [one for one in old["status"].get("conditions") or [] if one["type"] in _DECISIONS]
-    others = [one for one in new["status"].get("conditions") or [] if one["type"] not in _DECISIONS]
+    decided = [condition for condition in old["status"].get("conditions") or [] if condition["type"] in _DECISIONS]
+    others = [condition for condition in new["status"].get("conditions") or [] if condition["type"] not in _DECISIONS]
     new["spec"] = old["spec"]
     new["status"] = {key: value for key, value in new["status"].items() if key != "conditions"}
     if decided + others:
         new["status"]["conditions"] = decided + others
 
 
-def _validate(request: Object) -> list[FieldError]:
-    spec, errors = request["spec"], []
+def _validate(request: Object) -> list[StatusCause]:
+    spec, causes = request["spec"], []
     if not _is_pem_request(spec.get("request")):
         rule = "PEM block type must be CERTIFICATE REQUEST"
-        errors.append(FieldError.invalid("spec.request", spec.get("request"), rule))
-    errors += [FieldError.required(f"spec.{field}") for field in ("usages", "signerName") if not spec.get(field)]
-    return errors
+        causes.append(StatusCause.invalid("spec.request", spec.get("request"), rule))
+    causes += [StatusCause.required(f"spec.{field}") for field in ("usages", "signerName") if not spec.get(field)]
+    return causes
 
 
 def _is_pem_request(text: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_pem_request(text: Any) -> bool:
 
 
 def _condition(request: Object) -> str:
-    types = {one["type"] for one in request["status"].get("conditions") or []}
+    types = {condition["type"] for condition in request["status"].get("conditions") or []}
     words = ["Denied"] if "Denied" in types else ["Approved"] if "Approved" in types else ["Pending"]
     if "Failed" in types:
         words.append("Failed")

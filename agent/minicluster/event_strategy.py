@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.core.model import Object
 from agent.minicluster.objects import check_micro_time, check_time
-from agent.minicluster.status_errors import FieldError
+from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import NAME, Column, Resource, Strategy, human_age
 
 if TYPE_CHECKING:
@@ -52,17 +52,17 @@ def _decode(event: Object) -> None:
     check_micro_time(event["eventTime"])
 
 
-def _validate(event: Object) -> list[FieldError]:
+def _validate(event: Object) -> list[StatusCause]:
     """The namespaces of the event and of its object agree; cluster objects have theirs in `default`."""
     namespace, about = event["metadata"]["namespace"], event["involvedObject"].get("namespace", "")
     allowed = {about} if about else {"default"} if event["eventTime"] is None else {"default", "kube-system"}
-    errors = []
+    causes = []
     if namespace not in allowed and not (about and event["eventTime"] is not None):
-        errors.append(FieldError.invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        causes.append(StatusCause.invalid("involvedObject.namespace", about, "does not match event.namespace"))
     if event["eventTime"] is not None:
         needed = ("reportingComponent", "reportingInstance", "action", "reason")
-        errors += [FieldError.required(field) for field in needed if not event.get(field)]
-    return errors
+        causes += [StatusCause.required(field) for field in needed if not event.get(field)]
+    return causes
 
 
 def _about(part: str) -> Callable[[Object], str]:

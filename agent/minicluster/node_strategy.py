@@ -13,7 +13,7 @@ from agent.minicluster.objects import (
     validate_qualified_name,
     without_empty,
 )
-from agent.minicluster.status_errors import FieldError
+from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import AGE, NAME, STATUS_VERBS, Column, MergeKey, Resource, Strategy, human_age
 
 if TYPE_CHECKING:
@@ -63,73 +63,75 @@ def _prepare_create(node: Object) -> None:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
 
 
-def _validate(node: Object) -> list[FieldError]:
+def _validate(node: Object) -> list[StatusCause]:
     status = node["status"]
-    errors = _validate_taints(node["spec"].get("taints", []))
+    causes = _validate_taints(node["spec"].get("taints", []))
     for part in ("capacity", "allocatable"):
         for name, value in (status.get(part) or {}).items():
-            errors += _validate_amount(f"status.{part}.{name}", name, str(value))
-    return errors + _validate_features(status.get("declaredFeatures", []))
+            causes += _validate_amount(f"status.{part}.{name}", name, str(value))
+    return causes + _validate_features(status.get("declaredFeatures", []))
 
 
-def _validate_amount(field: str, name: str, value: str) -> list[FieldError]:
+def _validate_amount(field: str, name: str, value: str) -> list[StatusCause]:
     if value.startswith("-"):
-        return [FieldError.invalid(field, value, "must be greater than or equal to 0")]
+        return [StatusCause.invalid(field, value, "must be greater than or equal to 0")]
     if name in _INTEGER_RESOURCES and ("." in value or value.endswith("m")):
-        return [FieldError.invalid(field, value, "must be an integer")]
+        return [StatusCause.invalid(field, value, "must be an integer")]
     return []
 
 
-def _validate_features(features: list[str]) -> list[FieldError]:
-    errors = []
-    for index, (one, following) in enumerate(pairwise(features), start=1):
+def _validate_features(features: list[str]) -> list[StatusCause]:
+    causes = []
+    for index, (feature, following) in enumerate(pairwise(features), start=1):
         field = f"status.declaredFeatures[{index}]"
-        if one == following:
-            errors.append(FieldError.duplicate(field, following))
-        elif one > following:
-            errors.append(FieldError.invalid(field, following, "list must be sorted alphabetically"))
-    return errors
+        if feature == following:
+            causes.append(StatusCause.duplicate(field, following))
+        elif feature > following:
+            causes.append(StatusCause.invalid(field, following, "list must be sorted alphabetically"))
+    return causes
 
 
-def _validate_taints(taints: list[Object]) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _validate_taints(taints: list[Object]) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     seen = set()
     for index, taint in enumerate(taints):
         field = f"metadata.taints[{index}]"  # upstream reports them under metadata, not spec
-        errors += validate_qualified_name(f"{field}.key", taint.get("key", ""))
-        errors += validate_label_value(f"{field}.value", taint.get("value", ""))
+        causes += validate_qualified_name(f"{field}.key", taint.get("key", ""))
+        causes += validate_label_value(f"{field}.value", taint.get("value", ""))
         effect = taint.get("effect", "")
         if not effect:
-            errors.append(FieldError.required(f"{field}.effect"))
+            causes.append(StatusCause.required(f"{field}.effect"))
         elif effect not in _EFFECTS:
-            errors.append(FieldError.unsupported(f"{field}.effect", effect, _EFFECTS))
+            causes.append(StatusCause.unsupported(f"{field}.effect", effect, _EFFECTS))
         if (taint.get("key"), effect) in seen:
-            errors.append(FieldError.duplicate(field, _go_taint(taint), "taints must be unique by key and effect pair"))
+            causes.append(
+                StatusCause.duplicate(field, _go_taint(taint), "taints must be unique by key and effect pair")
+            )
         seen.add((taint.get("key"), effect))
-    return errors
+    return causes
 
 
 def _go_taint(taint: Object) -> Object:
-    given = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": taint.get("effect", "")}
-    return given | {"TimeAdded": taint.get("timeAdded")}
+    fields = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": taint.get("effect", "")}
+    return fields | {"TimeAdded": taint.get("timeAdded")}
 
 
-def _validate_update(new: Object, old: Object) -> list[FieldError]:
-    errors = []
+def _validate_update(new: Object, old: Object) -> list[StatusCause]:
+    causes = []
     seen = set()
     for index, address in enumerate(new["status"].get("addresses", [])):
-        one = (address.get("type", ""), address.get("address", ""))
-        if one in seen:
+        key = (address.get("type", ""), address.get("address", ""))
+        if key in seen:
             field = f"status.addresses[{index}]"
-            errors.append(FieldError.duplicate(field, {"Type": one[0], "Address": one[1]}))
-        seen.add(one)
+            causes.append(StatusCause.duplicate(field, {"Type": key[0], "Address": key[1]}))
+        seen.add(key)
     was, now = old["spec"], new["spec"]
     for field, word in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
         if was.get(field) and was[field] != now.get(field):
-            errors.append(
-                FieldError.forbidden(f"spec.{field}", f'node updates may not change {word} except from "" to valid')
+            causes.append(
+                StatusCause.forbidden(f"spec.{field}", f'node updates may not change {word} except from "" to valid')
             )
-    return errors
+    return causes
 
 
 def _cells(node: Object, now: datetime) -> list[Any]:
@@ -152,14 +154,14 @@ def _cells(node: Object, now: datetime) -> list[Any]:
 
 
 def _readiness(node: Object) -> str:
-    ready = [one.get("status") for one in node["status"].get("conditions", []) if one.get("type") == "Ready"]
+    ready = [entry.get("status") for entry in node["status"].get("conditions", []) if entry.get("type") == "Ready"]
     word = "Unknown" if not ready else "Ready" if ready[-1] == "True" else "NotReady"
     return f"{word},SchedulingDisabled" if node["spec"].get("unschedulable") else word
 
 
 def _address(node: Object, kind: str) -> str:
-    found = (one["address"] for one in node["status"].get("addresses", []) if one.get("type") == kind)
-    return next(found, "<none>")
+    addresses = (entry["address"] for entry in node["status"].get("addresses", []) if entry.get("type") == kind)
+    return next(addresses, "<none>")
 
 
 NODES = Resource(

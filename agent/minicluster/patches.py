@@ -10,8 +10,8 @@ from agent.core.model import Object
 from agent.minicluster.status_errors import StatusError, bad_request, unprocessable
 from agent.minicluster.strategy import MergeKey
 
-Path: TypeAlias = tuple[str, ...]
-MergeKeys: TypeAlias = Mapping[Path, MergeKey]
+FieldPath: TypeAlias = tuple[str, ...]
+MergeKeys: TypeAlias = Mapping[FieldPath, MergeKey]
 
 _ORDER = "$setElementOrder/"
 _REMOVE = "$deleteFromPrimitiveList/"
@@ -19,7 +19,6 @@ _METADATA_KEYS: MergeKeys = {
     ("metadata", "ownerReferences"): MergeKey("uid"),
     ("metadata", "finalizers"): MergeKey(),
 }
-
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -31,7 +30,7 @@ class _NotApplicableError(Exception):
 
 
 def apply_patch(original: Object, patch: Any, content_type: str, merge_keys: MergeKeys) -> Object:
-    """The patched object; the original stays as it is."""
+    """Return the patched object; the original is not changed."""
     if content_type == JSON_PATCH:
         return json_patch(original, patch)
     if content_type not in {MERGE_PATCH, STRATEGIC_MERGE_PATCH}:
@@ -145,7 +144,7 @@ def strategic_merge(original: Object, patch: Object, merge_keys: MergeKeys) -> O
     return _merge_map(original, patch, (), {**_METADATA_KEYS, **merge_keys})
 
 
-def _merge_map(original: Object, patch: Object, path: Path, keys: MergeKeys) -> Object:
+def _merge_map(original: Object, patch: Object, path: FieldPath, keys: MergeKeys) -> Object:
     directive = patch.get("$patch")
     if directive == "delete":
         return {}
@@ -153,7 +152,8 @@ def _merge_map(original: Object, patch: Object, path: Path, keys: MergeKeys) -> 
         return dict(_plain(patch))
     if directive not in {None, "merge"}:
         raise bad_request(f"Unknown patch type found: {directive}")
-    merged = _retained(original, patch)
+    retained = patch.get("$retainKeys")
+    merged = {key: value for key, value in original.items() if retained is None or key in retained}
     for field, values in _directives(patch, _REMOVE):
         merged[field] = [value for value in merged.get(field) or [] if value not in values]
     for field in patch:
@@ -165,23 +165,16 @@ def _merge_map(original: Object, patch: Object, path: Path, keys: MergeKeys) -> 
     return merged
 
 
-def _retained(original: Object, patch: Object) -> Object:
-    retain = patch.get("$retainKeys")
-    if retain is None:
-        return dict(original)
-    return {key: value for key, value in original.items() if key in retain}
-
-
 def _directives(patch: Object, prefix: str) -> list[tuple[str, list[Any]]]:
-    found = [(key.removeprefix(prefix), value) for key, value in patch.items() if key.startswith(prefix)]
-    for field, value in found:
+    directives = [(key.removeprefix(prefix), value) for key, value in patch.items() if key.startswith(prefix)]
+    for field, value in directives:
         if not isinstance(value, list):
             raise bad_request(f"invalid patch format of {prefix}{field}: not a list")
-    return found
+    return directives
 
 
-def _merge_field(merged: Object, patch: Object, path: Path, keys: MergeKeys) -> None:
-    """Bring one field of the patch, the last of the path, into the merged map."""
+def _merge_field(merged: Object, patch: Object, path: FieldPath, keys: MergeKeys) -> None:
+    """Merge one field of the patch, the last of the path, into the map."""
     field, rule = path[-1], keys.get(path)
     before, value, order = merged.get(field), patch[field], patch.get(_ORDER + field)
     if value is None:
@@ -198,7 +191,7 @@ def _merge_field(merged: Object, patch: Object, path: Path, keys: MergeKeys) -> 
         merged[field] = _plain(value)
 
 
-def _merge_list(original: list[Any], patch: list[Any], rule: MergeKey, path: Path, keys: MergeKeys) -> list[Any]:
+def _merge_list(original: list[Any], patch: list[Any], rule: MergeKey, path: FieldPath, keys: MergeKeys) -> list[Any]:
     if not rule.key:
         return original + [value for value in dict.fromkeys(patch) if value not in original]
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
@@ -211,9 +204,9 @@ def _merge_list(original: list[Any], patch: list[Any], rule: MergeKey, path: Pat
     return merged
 
 
-def _merge_item(merged: list[Any], item: Object, key: str, path: Path, keys: MergeKeys) -> None:
+def _merge_item(merged: list[Any], item: Object, key: str, path: FieldPath, keys: MergeKeys) -> None:
     """Merge one keyed element into a list, or append it."""
-    matching = [index for index, one in enumerate(merged) if key in item and one.get(key) == item[key]]
+    matching = [index for index, element in enumerate(merged) if key in item and element.get(key) == item[key]]
     if item.get("$patch") == "delete":
         for index in reversed(matching):
             del merged[index]
@@ -230,24 +223,26 @@ def _identity(rule: MergeKey | None) -> Callable[[Any], Any]:
 
 def _in_order(items: list[Any], order: Sequence[Any], live: Sequence[Any], identity: Callable[[Any], Any]) -> list[Any]:
     """Sort by the patch's order; elements only the server has stay before those they preceded."""
-    wanted = [identity(one) for one in order]
-    before = [identity(one) for one in live]
-    ours = sorted((one for one in items if identity(one) in wanted), key=lambda one: wanted.index(identity(one)))
-    theirs = [one for one in items if identity(one) not in wanted]
+    wanted = [identity(item) for item in order]
+    before = [identity(item) for item in live]
+    patched = sorted(
+        (item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item))
+    )
+    server_only = [item for item in items if identity(item) not in wanted]
     result: list[Any] = []
-    for one in ours:
-        while theirs and 0 <= _place(theirs[0], before, identity) < _place(one, before, identity):
-            result.append(theirs.pop(0))
-        result.append(one)
-    return result + theirs
+    for item in patched:
+        while server_only and 0 <= _index_in(server_only[0], before, identity) < _index_in(item, before, identity):
+            result.append(server_only.pop(0))
+        result.append(item)
+    return result + server_only
 
 
-def _place(item: Any, order: Sequence[Any], identity: Callable[[Any], Any]) -> int:
+def _index_in(item: Any, order: Sequence[Any], identity: Callable[[Any], Any]) -> int:
     return order.index(identity(item)) if identity(item) in order else -1
 
 
 def _plain(value: Any) -> Any:
-    """A value from the patch without nulls in maps and without directives."""
+    """Return a value of the patch without nulls in maps and without directives."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items() if one is not None and not key.startswith("$")}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {key: _plain(item) for key, item in value.items() if item is not None and not key.startswith("$")}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

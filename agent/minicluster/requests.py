@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.minicluster.status_errors import FieldError, StatusError, bad_request, invalid, no_such_path
+from agent.minicluster.status_errors import StatusCause, StatusError, bad_request, invalid, no_such_path
 
 if TYPE_CHECKING:
     from agent.core.model import Object
@@ -35,6 +35,13 @@ def both(first: Predicate, second: Predicate) -> Predicate:
     return first if second is everything else lambda obj: first(obj) and second(obj)
 
 
+def in_namespace(namespace: str, matches: Predicate) -> Predicate:
+    """Limit a selector to a namespace; an empty one means all."""
+    if not namespace:
+        return matches
+    return lambda obj: obj["metadata"].get("namespace") == namespace and matches(obj)
+
+
 def field_selector(text: str, resource: Resource) -> Predicate:
     """The predicate of a `fieldSelector`; a label the resource does not know is a bad request."""
     if not text:
@@ -60,8 +67,8 @@ def _field_reader(label: str, resource: Resource) -> Callable[[Object], str]:
         part = label.removeprefix("metadata.")
         return lambda obj: str(obj["metadata"].get(part, ""))
     if resource.generic_field_labels:
-        known = '"metadata.name", "metadata.namespace"'
-        raise bad_request(f'"{label}" is not a known field selector: only {known}')
+        supported = '"metadata.name", "metadata.namespace"'
+        raise bad_request(f'"{label}" is not a known field selector: only {supported}')
     raise bad_request(f"field label not supported: {label}")
 
 
@@ -69,42 +76,42 @@ def label_selector(text: str) -> Predicate:
     """The predicate of a `labelSelector`, in equality or set syntax."""
     if not text.strip():
         return everything
-    requirements = _Requirements(text).parse()
+    requirements = _LabelSelectorParser(text).parse()
     return lambda obj: all(matches(obj["metadata"].get("labels") or {}) for matches in requirements)
 
 
-LabelTest = Callable[[Mapping[str, str]], bool]
+LabelPredicate = Callable[[Mapping[str, str]], bool]
 
 
-class _Requirements:
-    """Reads a label selector word by word."""
+class _LabelSelectorParser:
+    """Parses a label selector token by token."""
 
     def __init__(self, text: str) -> None:
-        self._words = _TOKEN.findall(text)
-        self._at = 0
+        self._tokens = _TOKEN.findall(text)
+        self._position = 0
 
-    def parse(self) -> list[LabelTest]:
+    def parse(self) -> list[LabelPredicate]:
         """All requirements, in order."""
-        found = [self._requirement()]
-        while self._at < len(self._words):
+        requirements = [self._requirement()]
+        while self._position < len(self._tokens):
             self._expect(",")
-            found.append(self._requirement())
-        return found
+            requirements.append(self._requirement())
+        return requirements
 
     def _peek(self) -> str:
-        return self._words[self._at] if self._at < len(self._words) else ""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def _next(self) -> str:
-        word = self._peek()
-        self._at += 1
-        return word
+        token = self._peek()
+        self._position += 1
+        return token
 
     def _expect(self, wanted: str) -> None:
-        word = self._next()
-        if word != wanted:
-            raise bad_request(f"unable to parse requirement: found '{word}' expected: '{wanted}'")
+        token = self._next()
+        if token != wanted:
+            raise bad_request(f"unable to parse requirement: found '{token}' expected: '{wanted}'")
 
-    def _requirement(self) -> LabelTest:
+    def _requirement(self) -> LabelPredicate:
         if self._peek() == "!":
             self._next()
             absent = self._next()
@@ -123,20 +130,21 @@ class _Requirements:
     def values(self) -> frozenset[str]:
         """The set in parentheses after `in` or `notin`."""
         self._expect("(")
-        found = set()
+        values = set()
         while self._peek() not in {"", ")"}:
-            found.add(self._next())
+            values.add(self._next())
             if self._peek() == ",":
                 self._next()
         self._expect(")")
-        return frozenset(found or {""})
+        return frozenset(values or {""})
 
 
-def _test(key: str, operator: str, words: _Requirements) -> LabelTest:
+def _test(key: str, operator: str, parser: _LabelSelectorParser) -> LabelPredicate:
     if operator in {"in", "notin"}:
-        values = words.values()
-        return (lambda labels: labels.get(key) in values) if operator == "in" else _not_in(key, values)
-    value = words.value()
+        values = parser.values()
+        wanted = operator == "in"
+        return lambda labels: (labels.get(key) in values) is wanted
+    value = parser.value()
     if operator in {"=", "=="}:
         return lambda labels: labels.get(key) == value
     if operator == "!=":
@@ -148,11 +156,7 @@ def _test(key: str, operator: str, words: _Requirements) -> LabelTest:
     return _compared(key, operator, int(value))
 
 
-def _not_in(key: str, values: frozenset[str]) -> LabelTest:
-    return lambda labels: labels.get(key) not in values
-
-
-def _compared(key: str, operator: str, limit: int) -> LabelTest:
+def _compared(key: str, operator: str, limit: int) -> LabelPredicate:
     def test(labels: Mapping[str, str]) -> bool:
         text = labels.get(key, "")
         if not re.fullmatch(r"-?\d+", text):
@@ -177,10 +181,10 @@ class ResourceTable:
 
     def __init__(self, resources: tuple[Resource, ...]) -> None:
         self.resources = resources
-        self._by_path = {(one.group, one.version, one.plural): one for one in resources}
+        self._by_path = {(resource.group, resource.version, resource.plural): resource for resource in resources}
 
-    def target(self, path: str) -> RequestInfo:
-        """What `/api/v1/...` or `/apis/GROUP/VERSION/...` names, or 404."""
+    def resolve(self, path: str) -> RequestInfo:
+        """Resolve `/api/v1/...` or `/apis/GROUP/VERSION/...`; 404 if there is no such resource."""
         parts = [part for part in path.split("/") if part]
         if parts[0] == "api":
             group, rest = "", parts[1:]
@@ -193,10 +197,10 @@ class ResourceTable:
         resource = self._by_path.get((group, version, rest[0]))
         if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
             raise no_such_path()
-        target = RequestInfo(resource, namespace, *rest[1:])
-        if target.subresource and target.subresource not in resource.subresources:
+        info = RequestInfo(resource, namespace, *rest[1:])
+        if info.subresource and info.subresource not in resource.subresources:
             raise no_such_path()
-        return target
+        return info
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +220,7 @@ class ListOptions:
 
 
 def list_options(query: Mapping[str, str], resource: Resource) -> ListOptions:
-    """Read the query of a list or a watch; what cannot be read is a bad request."""
+    """Parse the query of a list or a watch. Raises StatusError (400) if it cannot."""
     fields, labels = query.get("fieldSelector", ""), query.get("labelSelector", "")
     options = ListOptions(
         matches=both(field_selector(fields, resource), label_selector(labels)),
@@ -225,10 +229,10 @@ def list_options(query: Mapping[str, str], resource: Resource) -> ListOptions:
         continue_token=query.get("continue", ""),
         version=_version(query.get("resourceVersion", "")),
         exact=query.get("resourceVersionMatch") == "Exact",
-        watch=flag(query, "watch"),
+        watch=query_flag(query, "watch"),
         timeout_seconds=_integer(query.get("timeoutSeconds", "")),
-        bookmarks=flag(query, "allowWatchBookmarks"),
-        initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        bookmarks=query_flag(query, "allowWatchBookmarks"),
+        initial_events=query_flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
     )
     _check_initial_events(options, query.get("resourceVersionMatch", ""))
     return options
@@ -237,19 +241,19 @@ def list_options(query: Mapping[str, str], resource: Resource) -> ListOptions:
 def _check_initial_events(options: ListOptions, match: str) -> None:
     if options.watch and options.initial_events is not None and match != "NotOlderThan":
         rule = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise invalid("ListOptions", "meta.k8s.io", "", [FieldError.forbidden("resourceVersionMatch", rule)])
+        raise invalid("ListOptions", "meta.k8s.io", "", [StatusCause.forbidden("resourceVersionMatch", rule)])
     if options.watch and options.initial_events is None and match:
         rule = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise invalid("ListOptions", "meta.k8s.io", "", [FieldError.forbidden("resourceVersionMatch", rule)])
+        raise invalid("ListOptions", "meta.k8s.io", "", [StatusCause.forbidden("resourceVersionMatch", rule)])
 
 
-def flag(query: Mapping[str, str], name: str) -> bool:
+def query_flag(query: Mapping[str, str], name: str) -> bool:
     """A boolean of the query."""
     return query.get(name, "") in _TRUE
 
 
 def check_timeout(query: Mapping[str, str]) -> None:
-    """`timeout` is a Go duration; here every request is quick enough to need none."""
+    """Check that `timeout` is a Go duration; it has no further effect, as every request is answered at once."""
     text = query.get("timeout", "")
     if text and not _DURATION.fullmatch(text):
         raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')

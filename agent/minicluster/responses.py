@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.minicluster.object_store import HistoryExpiredError, StoreClosedError
+from agent.minicluster.requests import in_namespace
 from agent.minicluster.status_errors import StatusError, expired
 from agent.minicluster.strategy import AGE, NAME, human_age
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from agent.core.model import Object
     from agent.minicluster.object_store import ObjectChange, ObjectStore
-    from agent.minicluster.requests import ListOptions, Predicate
+    from agent.minicluster.requests import ListOptions
     from agent.minicluster.strategy import Column, Resource
 
 BOOKMARK_SECONDS = 60.0
@@ -30,16 +31,16 @@ _READABLE = {"application/json", "application/*", "*/*"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The representation a client wants: `form` is "", Table, or PartialObjectMetadata."""
+    """The representation that a client accepts: `form` is "", Table, or PartialObjectMetadata."""
 
     form: str = ""
     include_object: str = "Metadata"
 
 
 def negotiate(accept: str, include_object: str = "") -> View:
-    """The first representation of an Accept header that we can write; we write JSON only."""
-    for wanted in accept.split(",") if accept else ["*/*"]:
-        media, *parameters = (part.strip() for part in wanted.split(";"))
+    """Return the first representation of an Accept header that is served; all are JSON. Raises StatusError (406)."""
+    for accepted in accept.split(",") if accept else ["*/*"]:
+        media, *parameters = (part.strip() for part in accepted.split(";"))
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
         form = options.get("as", "").removesuffix("List")
         if media not in _READABLE or options.get("stream", "watch") != "watch":
@@ -51,7 +52,7 @@ def negotiate(accept: str, include_object: str = "") -> View:
 
 
 def transform(resource: Resource, obj: Object, view: View, now: datetime) -> Object:
-    """One object, as the client wants it."""
+    """Return an object in the representation of the view."""
     if view.form == "Table":
         return as_table(resource, [obj], view, now, version=obj["metadata"].get("resourceVersion", ""))
     if view.form:
@@ -60,24 +61,20 @@ def transform(resource: Resource, obj: Object, view: View, now: datetime) -> Obj
 
 
 def transform_list(resource: Resource, items: Sequence[Object], metadata: Object, view: View, now: datetime) -> Object:
-    """A list, as the client wants it."""
+    """Return a list in the representation of the view."""
     if view.form == "Table":
         return as_table(resource, items, view, now) | {"metadata": metadata}
     if view.form:
         rows = [partial_object_metadata(obj) for obj in items]
         return {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": rows}
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
-    return head | {"items": [_item(resource, obj) for obj in items]}
-
-
-def _item(resource: Resource, obj: Object) -> Object:
-    """An element of a list, which repeats neither kind nor version."""
-    wire = resource.to_wire(obj) if resource.to_wire else obj
-    return {part: value for part, value in wire.items() if part not in {"kind", "apiVersion"}}
+    wire = [resource.to_wire(obj) if resource.to_wire else obj for obj in items]
+    omitted = {"kind", "apiVersion"}  # the list has them
+    return head | {"items": [{part: obj[part] for part in obj if part not in omitted} for obj in wire]}
 
 
 def partial_object_metadata(obj: Object) -> Object:
-    """The metadata of an object, alone."""
+    """Return the metadata of an object alone."""
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}
 
 
@@ -90,8 +87,8 @@ def as_table(
     version: str = "",
     with_columns: bool = True,
 ) -> Object:
-    """Objects as rows; later events of a watch repeat no columns."""
-    columns = [_column(one) for one in resource.columns or (NAME, AGE)] if with_columns else []
+    """Return objects as the rows of a Table; later events of a watch repeat no columns."""
+    columns = [_column(column) for column in resource.columns or (NAME, AGE)] if with_columns else []
     rows = [{"cells": _cells(resource, obj, now), "object": _row_object(resource, obj, view)} for obj in items]
     head = {"kind": "Table", "apiVersion": _META, "metadata": {"resourceVersion": version} if version else {}}
     return head | {"columnDefinitions": columns, "rows": rows}
@@ -144,16 +141,16 @@ class Watch:
         self._columns_sent = False
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """All events, in chunks of whole lines, until the deadline or the end of the store."""
+        """Yield the events in chunks of whole lines until the deadline, or until the store is closed."""
         began = asyncio.get_running_loop().time()
-        seen, opening = self._opening()
-        if opening:
-            yield b"".join(opening)
+        seen, initial = self._initial_events()
+        if initial:
+            yield b"".join(initial)
         next_bookmark = self._bookmark_time(began, began)
         try:
             while (wake_at := self._wake_at(began, next_bookmark)) is None or wake_at > _time():
                 await self._wait(seen, wake_at)
-                seen, chunk = self._news(seen)
+                seen, chunk = self._events_after(seen)
                 if self._options.bookmarks and _time() >= next_bookmark:
                     chunk += [self._bookmark(seen)]
                     next_bookmark = self._bookmark_time(began, _time())
@@ -172,31 +169,31 @@ class Watch:
         except TimeoutError:
             return
 
-    def _opening(self) -> tuple[int, list[bytes]]:
-        """Where to begin, and the events that come before: the present state, when that is asked for."""
-        asked, options = self._options.version, self._options
-        state_first = not asked if options.initial_events is None else options.initial_events
-        if not state_first:
-            return (asked or self._store.resource_version), []
+    def _initial_events(self) -> tuple[int, list[bytes]]:
+        """Return the resourceVersion to watch from, and the present state as events if the client asks for it."""
+        options = self._options
+        sends_state = not options.version if options.initial_events is None else options.initial_events
+        if not sends_state:
+            return (options.version or self._store.resource_version), []
         objects = self._store.list(self._resource.stored_as, self._namespace)
         lines = [self._event("ADDED", obj) for obj in objects if self._matches(obj)]
-        now = self._store.resource_version
+        version = self._store.resource_version
         if options.initial_events and options.bookmarks:
-            lines.append(self._bookmark(now, {"annotations": {_INITIAL_EVENTS_END: "true"}}))
-        return now, lines
+            lines.append(self._bookmark(version, {"annotations": {_INITIAL_EVENTS_END: "true"}}))
+        return version, lines
 
-    def _news(self, seen: int) -> tuple[int, list[bytes]]:
+    def _events_after(self, seen: int) -> tuple[int, list[bytes]]:
         upto = self._store.resource_version
         changes = self._store.changes(self._resource.stored_as, seen)
-        events = (self._change(change) for change in changes)
+        events = (self._change_event(change) for change in changes)
         return max(upto, seen), [event for event in events if event]
 
-    def _change(self, change: ObjectChange) -> bytes | None:
-        """The event of a change for this watch: an object may enter or leave its selection."""
-        was = change.old is not None and self._matches(change.old)
+    def _change_event(self, change: ObjectChange) -> bytes | None:
+        """Return the event of a change for this watch: an object may enter or leave the selection."""
+        was_selected = change.old is not None and self._matches(change.old)
         if change.new is not None and self._matches(change.new):
-            return self._event("MODIFIED" if was else "ADDED", change.new)
-        if was and change.old is not None:
+            return self._event("MODIFIED" if was_selected else "ADDED", change.new)
+        if was_selected and change.old is not None:
             metadata = change.old["metadata"] | {"resourceVersion": str(change.version)}
             return self._event("DELETED", change.old | {"metadata": metadata})
         return None
@@ -204,14 +201,13 @@ class Watch:
     def _event(self, kind: str, obj: Object) -> bytes:
         if self._view.form != "Table":
             return self._line(kind, transform(self._resource, obj, self._view, self._now()))
-        first, self._columns_sent = not self._columns_sent, True
+        is_first, self._columns_sent = not self._columns_sent, True
         version = obj["metadata"]["resourceVersion"]
-        rows: Sequence[Object] = [obj]
-        shape = as_table(self._resource, rows, self._view, self._now(), version=version, with_columns=first)
-        return self._line(kind, shape)
+        table = as_table(self._resource, [obj], self._view, self._now(), version=version, with_columns=is_first)
+        return self._line(kind, table)
 
     def _bookmark(self, version: int, extra: Object | None = None) -> bytes:
-        """How far this watch has come, in the shape of its objects."""
+        """Return a BOOKMARK event in the representation of the watched objects."""
         metadata = {"resourceVersion": str(version), **(extra or {})}
         obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
         if self._view.form == "Table":
@@ -233,7 +229,7 @@ class Watch:
         return min(regular, last) if last > now else regular
 
     def _wake_at(self, began: float, next_bookmark: float) -> float | None:
-        """When to wake without a change: None is never; a time in the past ends the watch."""
+        """Return when to wake without a change; None means never, and a time in the past ends the watch."""
         seconds = self._options.timeout_seconds
         deadline = began + seconds if seconds else None
         if deadline is not None and deadline <= _time():
@@ -241,13 +237,6 @@ class Watch:
         if not self._options.bookmarks:
             return deadline
         return next_bookmark if deadline is None else min(deadline, next_bookmark)
-
-
-def in_namespace(namespace: str, matches: Predicate) -> Predicate:
-    """The selection, limited to a namespace when one is given."""
-    if not namespace:
-        return matches
-    return lambda obj: obj["metadata"].get("namespace") == namespace and matches(obj)
 
 
 def _time() -> float:

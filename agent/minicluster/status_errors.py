@@ -1,4 +1,4 @@
-"""The API server's refusals, each one a `Status` object on the wire."""
+"""The errors of the API server, each of which is a `Status` object on the wire."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ CHANGED_MEANWHILE = "the object has been modified; please apply your changes to 
 
 
 @dataclass(frozen=True, slots=True)
-class FieldError:
-    """One thing that is wrong with one field."""
+class StatusCause:
+    """One reason for which the server refuses a field."""
 
     reason: str
     field: str
     message: str
 
     @classmethod
-    def invalid(cls, field: str, value: Any, detail: str) -> FieldError:
+    def invalid(cls, field: str, value: Any, detail: str) -> StatusCause:
         """A value that breaks a rule."""
-        return cls("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+        return cls("FieldValueInvalid", field, f"Invalid value: {_as_json(value)}: {detail}")
 
     @classmethod
-    def required(cls, field: str, detail: str = "") -> FieldError:
+    def required(cls, field: str, detail: str = "") -> StatusCause:
         """A field that may not be left out."""
         return cls("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
 
     @classmethod
-    def forbidden(cls, field: str, detail: str) -> FieldError:
+    def forbidden(cls, field: str, detail: str) -> StatusCause:
         """A change that is not allowed."""
         return cls("FieldValueForbidden", field, f"Forbidden: {detail}")
 
     @classmethod
-    def duplicate(cls, field: str, value: Any, detail: str = "") -> FieldError:
-        """A value that stands there twice."""
+    def duplicate(cls, field: str, value: Any, detail: str = "") -> StatusCause:
+        """A value that occurs twice."""
         return cls(
-            "FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}" + (f": {detail}" if detail else "")
+            "FieldValueDuplicate", field, f"Duplicate value: {_as_json(value)}" + (f": {detail}" if detail else "")
         )
 
     @classmethod
-    def unsupported(cls, field: str, value: Any, supported: Sequence[str]) -> FieldError:
+    def unsupported(cls, field: str, value: Any, supported: Sequence[str]) -> StatusCause:
         """A value outside an enumeration."""
-        known = ", ".join(f'"{one}"' for one in supported)
-        return cls("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {known}")
+        values = ", ".join(f'"{name}"' for name in supported)
+        return cls("FieldValueNotSupported", field, f"Unsupported value: {_as_json(value)}: supported values: {values}")
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -67,7 +67,7 @@ class StatusError(Exception):
         self.details = details
 
     def body(self) -> dict[str, Any]:
-        """The `Status` object that says so."""
+        """Return the `Status` object."""
         status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         status["message"] = self.message
         if self.reason:
@@ -82,7 +82,7 @@ def details(name: str, group: str, kind: str) -> dict[str, Any]:
     return {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
 
 
-def not_found(resource: Resource, name: str) -> StatusError:
+def object_not_found(resource: Resource, name: str) -> StatusError:
     """404: no object of that name."""
     message = f'{resource.key} "{name}" not found'
     return StatusError(404, "NotFound", message, details(name, resource.group, resource.plural))
@@ -118,14 +118,14 @@ def forbidden(resource: Resource, name: str, why: str) -> StatusError:
     return StatusError(403, "Forbidden", message, details(name, resource.group, resource.plural))
 
 
-def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+def invalid(kind: str, group: str, name: str, causes: Sequence[StatusCause]) -> StatusError:
     """422: the object breaks its own strategy."""
-    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": error.reason, "message": error.message, "field": error.field} for error in errors]
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    entries = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     qualified = f"{kind}.{group}" if group else kind
-    message = f'{qualified} "{name}" is invalid: {told}'
-    return StatusError(422, "Invalid", message, details(name, group, kind) | {"causes": causes})
+    message = f'{qualified} "{name}" is invalid: {text}'
+    return StatusError(422, "Invalid", message, details(name, group, kind) | {"causes": entries})
 
 
 def bad_request(message: str) -> StatusError:

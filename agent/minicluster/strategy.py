@@ -1,4 +1,4 @@
-"""What the API server has to know about a resource: its names, its verbs and its strategy."""
+"""What defines a resource: its names, its verbs, the strategy for writes, and the columns that kubectl prints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from agent.core.model import Object
 from agent.core.times import parse_time
-from agent.minicluster.status_errors import FieldError
+from agent.minicluster.status_errors import StatusCause
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
 
 
 class MalformedError(Exception):
-    """A value that does not fit its field's type, found while decoding."""
+    """A value does not fit the type of its field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,8 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def _as_given(_: Object) -> None:
-    """ObjectChange nothing."""
-
-
-def _valid(_: Object) -> list[FieldError]:
-    return []
-
-
-def _valid_update(_new: Object, _old: Object) -> list[FieldError]:
-    return []
+def _unchanged(_: Object) -> None:
+    """Keep the object as the client sent it."""
 
 
 def _status_only(new: Object, old: Object) -> None:
@@ -67,7 +59,7 @@ def _status_only(new: Object, old: Object) -> None:
 
 
 def keep_status(new: Object, old: Object) -> None:
-    """Keep the status, whatever the writer of the main resource sent."""
+    """Keep the status; only the status subresource may change it."""
     _copy("status", new, old)
 
 
@@ -78,24 +70,20 @@ def _copy(part: str, new: Object, old: Object) -> None:
         new.pop(part, None)
 
 
-def _gone_at_once(_obj: Object, _options: DeleteOptions, _now: datetime) -> Object | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """What a resource does with an object on its way in; every rule has a harmless default."""
+    """The rules of a resource for writes, as upstream's RESTCreateStrategy and its siblings; all have defaults."""
 
-    decode: Callable[[Object], None] = _as_given
+    decode: Callable[[Object], None] = _unchanged
     """Checks types (raising MalformedError) and fills defaults, on every write."""
-    prepare_create: Callable[[Object], None] = _as_given
+    prepare_create: Callable[[Object], None] = _unchanged
     prepare_update: Callable[[Object, Object], None] = keep_status
     subresources: Mapping[str, Callable[[Object, Object], None]] = field(
         default_factory=lambda: {"status": _status_only}
     )
-    validate: Callable[[Object], list[FieldError]] = _valid
-    validate_update: Callable[[Object, Object], list[FieldError]] = _valid_update
-    graceful_delete: Callable[[Object, DeleteOptions, datetime], Object | None] = _gone_at_once
+    validate: Callable[[Object], list[StatusCause]] = lambda _: []
+    validate_update: Callable[[Object, Object], list[StatusCause]] = lambda _new, _old: []
+    graceful_delete: Callable[[Object, DeleteOptions, datetime], Object | None] = lambda _obj, _options, _now: None
     """The object to keep for now instead of deleting it, or None when it may go at once."""
     create_on_update: bool = False
     unconditional_update: bool = True
@@ -152,12 +140,12 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 31536000
 
 
 def human_age(text: str | None, now: datetime) -> str:
-    """The age that kubectl prints."""
+    """Return the age that kubectl prints."""
     return human_duration(now - parse_time(text)) if text else "<unknown>"
 
 
 def human_duration(duration: timedelta) -> str:
-    """A duration with at most two units, fewer as it grows, the way kubectl prints an AGE."""
+    """Format a duration as kubectl prints an AGE: at most two units."""
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"
