@@ -8,7 +8,7 @@ import typer
 
 from agent.adapters.settings.effective import from_flags
 from agent.adapters.settings.node_config import node_config
-from agent.cli.daemon import COMPLETE, be_daemon, finish, set_up_logging
+from agent.cli.daemon import COMPLETE, run_async, run_daemon, set_up_logging
 from agent.cli.grammar import KubeletCommand, KubeletGroup
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
@@ -42,7 +42,7 @@ def run(context: typer.Context) -> None:
         if flags and context.invoked_subcommand not in {"config", "healthcheck"}:
             raise ConfigError(f"{context.invoked_subcommand} takes no flags of kubelet")
         return
-    be_daemon(flags)
+    run_daemon(flags)
 
 
 @config.command(cls=KubeletCommand, name="show")
@@ -64,7 +64,7 @@ def check_config(context: typer.Context) -> None:
     settings = from_flags({name: value for name, value in context.obj.items() if name != "output"})
     node = node_config(settings)
     set_up_logging(settings)
-    finish(_check_start(node))
+    run_async(_check_start(node))
     typer.echo(f"The settings of node {node.node_name} are valid.")
 
 
@@ -107,7 +107,7 @@ def demo(
         raise ConfigError(f'invalid argument "{duration}" for --for: {error}') from error
     from agent.cli.demo import run_demo  # noqa: PLC0415  the embedded cluster is for the demo alone
 
-    finish(run_demo(seconds, eviction_hard))
+    run_async(run_demo(seconds, eviction_hard))
 
 
 @cli.command(cls=JoinCommand, name="join")

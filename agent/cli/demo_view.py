@@ -17,7 +17,7 @@ _SUMMARY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything the view depends on, at one moment."""
+    """Everything that the view depends on, at one time."""
 
     node: Object | None
     lease: Object | None
@@ -28,7 +28,7 @@ class Scene:
 
     @property
     def ready(self) -> bool:
-        """Whether the cluster holds the node for ready."""
+        """Whether the Node is Ready."""
         return self.node is not None and is_ready(self.node.get("status", {}))
 
 
@@ -72,15 +72,15 @@ def _colour(subject: str, cell: str) -> str:
 def plain_lines(footer: str) -> Iterator[Show]:
     """Print the whole view when the node becomes ready, each event once, and a summary now and then."""
     print(footer, flush=True)  # noqa: T201
-    told: set[str] = set()
+    printed: set[str] = set()
     was_ready = False
     last_summary = None
 
     def show(scene: Scene) -> None:
         nonlocal was_ready, last_summary
         for event in scene.events:
-            if event["metadata"]["name"] not in told:
-                told.add(event["metadata"]["name"])
+            if event["metadata"]["name"] not in printed:
+                printed.add(event["metadata"]["name"])
                 print(f"event {event['type']} {event['reason']}: {event['message']}", flush=True)  # noqa: T201
         if scene.ready and not was_ready:
             was_ready = True
@@ -101,20 +101,22 @@ def _text(scene: Scene) -> Iterator[str]:
 
 
 def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
-    """The parts of the view: a title and rows of cells each."""
+    """Yield the sections of the view, each with a title and rows of cells."""
     if scene.node is None:
         yield "Node", [["waiting for the node to register itself"]]
         return
     status = scene.node["status"]
-    yield "Node", [[scene.node["metadata"]["name"], status["nodeInfo"]["kubeletVersion"], _addresses(status)]]
+    addresses = [entry["address"] for entry in status.get("addresses", []) if entry["type"] == "InternalIP"]
+    yield "Node", [[scene.node["metadata"]["name"], status["nodeInfo"]["kubeletVersion"], " ".join(addresses)]]
     yield "Conditions", [_condition(scene, kind) for kind in ("Ready", *PRESSURE_TYPES)]
     yield "Resources", [["", "capacity", "allocatable"], *_resources(status)]
     yield "Heartbeat", [["lease", _lease(scene)], ["status", _report(scene, status)]]
-    yield "Events", [_event(event, scene.now) for event in _newest(scene.events)] or [["none yet"]]
+    newest = sorted(scene.events, key=lambda event: event["metadata"]["creationTimestamp"])[-_EVENTS_SHOWN:]
+    yield "Events", [_event(event, scene.now) for event in newest] or [["none yet"]]
 
 
 def summary_line(scene: Scene) -> str:
-    """The node in one line, for a log."""
+    """Return the node in one line, for a log."""
     if scene.node is None:
         return "waiting for the node to register itself"
     status = scene.node["status"]
@@ -134,14 +136,14 @@ def _state(status: Object, kind: str) -> str:
 
 
 def _signals(scene: Scene, kind: str) -> str:
-    """Each signal behind a condition, with the value below which it is pressure."""
-    told = []
+    """Return each signal of a condition, with its threshold."""
+    texts = []
     for threshold in scene.thresholds:
         signal = scene.signals.get(threshold.signal)
         if threshold.condition == kind and signal and threshold.signal.startswith(("memory.", "nodefs.", "pid.")):
             of = _amount(threshold.signal, threshold.value.of(signal.capacity))
-            told.append(f"{threshold.signal} {_amount(threshold.signal, signal.available)} (pressure below {of})")
-    return ", ".join(told) or "no threshold set"
+            texts.append(f"{threshold.signal} {_amount(threshold.signal, signal.available)} (pressure below {of})")
+    return ", ".join(texts) or "no threshold set"
 
 
 def _amount(signal: str, amount: int) -> str:
@@ -167,14 +169,6 @@ def _lease(scene: Scene) -> str:
 def _report(scene: Scene, status: Object) -> str:
     ready = find_condition(status, "Ready")
     return f"last reported {_seconds_since(ready['lastHeartbeatTime'], scene.now):.0f}s ago" if ready else "none yet"
-
-
-def _addresses(status: Object) -> str:
-    return " ".join(entry["address"] for entry in status.get("addresses", []) if entry["type"] == "InternalIP")
-
-
-def _newest(events: Sequence[Object]) -> Sequence[Object]:
-    return sorted(events, key=lambda event: event["metadata"]["creationTimestamp"])[-_EVENTS_SHOWN:]
 
 
 def _event(event: Object, now: datetime) -> list[str]:
