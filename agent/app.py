@@ -1,4 +1,4 @@
-"""Builds the adapters, hosts the node, runs its loops."""
+"""The daemon: builds the adapters, a Process with one Node, and the servers, and runs them until a signal."""
 
 import asyncio
 import logging
@@ -21,7 +21,6 @@ from agent.adapters.server.healthz import HealthServer
 from agent.adapters.server.telemetry import ServerMetrics
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
-from agent.bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 from agent.connections import ApiConnections, clients_of, open_connections, watches_of
 from agent.controllers.notify import Notifier
 from agent.controllers.shutdown import ShutdownManager
@@ -36,6 +35,7 @@ from agent.node import Node
 from agent.ports import NodeDeleted, ServiceManager
 from agent.process import LOOPS, Process
 from agent.supervisor import DRAIN_SECONDS, reload_on_signal, stop_on_signals, supervise
+from agent.tls_bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 
 log = logging.getLogger(__name__)
 
@@ -51,17 +51,17 @@ async def serve(
     manager: ServiceManager | None = None,
     zpages: Zpages = EMPTY,
 ) -> None:
-    """Be a node until a signal says stop; SIGHUP has credentials and log settings read again."""
+    """Run a node until SIGTERM or SIGINT; SIGHUP reloads credentials and logging settings."""
     log.info("Kubelet version", {"kubeletVersion": config.kubelet_version})
     stop, reload = asyncio.Event(), asyncio.Event()
     daemon = _Daemon(config, manager or Systemd(), zpages, reload)
     stop_on_signals(stop, within_seconds=_STOP_SECONDS + daemon.grace_seconds)
     reload_on_signal(reload, reread_logging, daemon.notifier.reloading)
     async with AsyncExitStack() as resources:
-        if not await daemon.admitted(stop, keys):
+        if not await daemon.bootstrap(stop, keys):
             return
         try:
-            await daemon.live(stop, resources)
+            await daemon.run(stop, resources)
         except* NodeDeleted:
             log.info("Ending, as --on-node-deleted=exit says", {"node": config.node_name})
     log.info("Stopped kubelet", {"node": config.node_name})
@@ -70,7 +70,7 @@ async def serve(
 
 
 class _Daemon:
-    """One node in one process: what it is built from, and how that fits together."""
+    """One node in one process: its parts, and the order in which they start and stop."""
 
     def __init__(self, config: Config, manager: ServiceManager, zpages: Zpages, reload: asyncio.Event) -> None:
         self._config, self._zpages, self._reload = config, zpages, reload
@@ -107,23 +107,23 @@ class _Daemon:
             observe=self._metrics.observe_health,
         )
 
-    async def admitted(self, stop: asyncio.Event, keys: KeyWorker | None) -> bool:
-        """Wait for the first credentials where there are none; whether the node can start."""
-        self._bootstrap = bootstrap = await plan_bootstrap(
+    async def bootstrap(self, stop: asyncio.Event, keys: KeyWorker | None) -> bool:
+        """Obtain the first client certificate if there is none. Returns False if the process is to stop before."""
+        self._bootstrap = plan = await plan_bootstrap(
             self._config, scheduling=self._scheduling, on_new=self._reload.set, key_worker=keys
         )
-        if bootstrap.is_awaited:
+        if plan.is_awaited:
             waiting: Sequence[Runnable] = [
                 self._certificates,
-                StopForwarder(stop, bootstrap.done),
+                StopForwarder(stop, plan.done),
                 *self._isolated("server", [self._health]),
                 *self._isolated("notify", [self.notifier]),
             ]
-            await supervise(waiting, bootstrap.done)
+            await supervise(waiting, plan.done)
         return not stop.is_set()
 
-    async def live(self, stop: asyncio.Event, resources: AsyncExitStack) -> None:
-        """Run everything until `stop`."""
+    async def run(self, stop: asyncio.Event, resources: AsyncExitStack) -> None:
+        """Connect to the API server, start the servers, and run all loops until `stop` is set."""
         config = self._config
         credentials = await load_credentials(config.kubeconfig, self._bootstrap.pair)
         connections = open_connections(credentials, config, self._reload.set)
@@ -171,7 +171,7 @@ class _Daemon:
         )
 
     def _isolated(self, name: str, loops: Sequence[Runnable]) -> Sequence[Runnable]:
-        """Loops that end nothing else, whatever happens to them."""
+        """Return the loops, isolated: an error in one of them ends no other."""
         health = self._process.health.failures_only(name)
         return [self._process.unexpected.isolated(name, loop.run, health) for loop in loops]
 
@@ -197,7 +197,7 @@ class _Daemon:
         return await builder.build()
 
     def _sources(self, node: Node) -> Sources:
-        """What the endpoints show."""
+        """Return the sources of what the endpoints show."""
         stats = StatsProvider(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
         kubelet = KubeletMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
@@ -216,7 +216,7 @@ class _Daemon:
         )
 
     def _shutdown(self, node: Node) -> Sequence[ShutdownManager]:
-        """The manager that delays a shutdown of the machine, where the settings ask for it."""
+        """Return the manager of graceful node shutdown, if the settings enable it."""
         settings = self._config.shutdown
         if not settings.is_graceful:
             return ()
@@ -225,7 +225,7 @@ class _Daemon:
         )
 
     async def _on_stop(self, shutdown: Sequence[ShutdownManager]) -> None:
-        """Report the end while everything still runs."""
+        """Notify the service manager and the cluster while everything still runs."""
         with self._isolation("shutdown").attempt():
             self.notifier.stopping()
             for loop in shutdown:

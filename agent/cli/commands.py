@@ -1,16 +1,19 @@
 """The commands beside the daemon."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agent.adapters.settings.effective import from_flags
 from agent.adapters.settings.node_config import node_config
-from agent.cli.daemon import COMPLETE, be_daemon, finish, set_up_logging
+from agent.cli.daemon import COMPLETE, run_async, run_daemon, set_up_logging
 from agent.cli.grammar import KubeletCommand, KubeletGroup
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
+from agent.core.capacity import check_reservations
+from agent.core.config import Config
 from agent.core.errors import ConfigError
 from agent.core.goduration import parse_seconds
 
@@ -39,32 +42,53 @@ def run(context: typer.Context) -> None:
         if flags and context.invoked_subcommand not in {"config", "healthcheck"}:
             raise ConfigError(f"{context.invoked_subcommand} takes no flags of kubelet")
         return
-    be_daemon(flags)
+    run_daemon(flags)
 
 
-@config.command(cls=KubeletCommand)
-def show(context: typer.Context) -> None:
+@config.command(cls=KubeletCommand, name="show")
+def show_config(context: typer.Context) -> None:
     """Print the effective settings for kubelet's flags, and where each that is no default came from."""
-    from agent.cli.show import as_json, as_yaml  # noqa: PLC0415  for this command alone
+    from agent.cli.config_show import settings_json, settings_yaml  # noqa: PLC0415  for this command alone
 
     flags = dict(context.obj)
     form = flags.pop("output", "yaml")
     if form not in {"yaml", "json"}:
         raise ConfigError(f'-o must be yaml or json, not "{form}"')
     settings = from_flags(flags)
-    typer.echo(as_json(settings) if form == "json" else as_yaml(settings), nl=False)
+    typer.echo(settings_json(settings) if form == "json" else settings_yaml(settings), nl=False)
 
 
-@config.command(cls=KubeletCommand)
-def check(context: typer.Context) -> None:
+@config.command(cls=KubeletCommand, name="check")
+def check_config(context: typer.Context) -> None:
     """Say whether settings, capacity and kubeconfig would let the daemon start here, and what has no effect."""
-    from agent.cli.check import check_here  # noqa: PLC0415  psutil, for this command alone
-
     settings = from_flags({name: value for name, value in context.obj.items() if name != "output"})
     node = node_config(settings)
     set_up_logging(settings)
-    finish(check_here(node))
+    run_async(_check_start(node))
     typer.echo(f"The settings of node {node.node_name} are valid.")
+
+
+async def _check_start(config: Config) -> None:
+    """Raise the error with which the daemon would end on this machine.
+
+    The credentials are checked where there is a kubeconfig: without one, the settings may be for another machine.
+    """
+    from agent.adapters.host import LinuxHost  # noqa: PLC0415  psutil, for this command alone
+
+    check_reservations(config, await LinuxHost(config).snapshot())
+    if config.kubeconfig:
+        from agent.adapters.credentials import load_credentials  # noqa: PLC0415  the Kubernetes client
+
+        await load_credentials(_first_kubeconfig(config))
+
+
+def _first_kubeconfig(config: Config) -> str:
+    """Return the kubeconfig that the daemon would read first."""
+    bootstrap = config.certificates.bootstrap_kubeconfig
+    try:
+        return bootstrap if bootstrap and not Path(config.kubeconfig).exists() else config.kubeconfig
+    except OSError as error:
+        raise ConfigError(f"cannot read --kubeconfig {config.kubeconfig}: {error.strerror}") from error
 
 
 @cli.command()
@@ -77,17 +101,13 @@ def demo(
     ] = None,
 ) -> None:
     """Run the daemon against an embedded cluster on loopback, and show the node's life."""
-    seconds = None if duration is None else _seconds("--for", duration)
-    from agent.demo.run import demo as life  # noqa: PLC0415  the embedded cluster is for the demo alone
-
-    finish(life(seconds, eviction_hard))
-
-
-def _seconds(flag: str, text: str) -> float:
     try:
-        return parse_seconds(text)
+        seconds = None if duration is None else parse_seconds(duration)
     except ValueError as error:
-        raise ConfigError(f'invalid argument "{text}" for {flag}: {error}') from error
+        raise ConfigError(f'invalid argument "{duration}" for --for: {error}') from error
+    from agent.cli.demo import run_demo  # noqa: PLC0415  the embedded cluster is for the demo alone
+
+    run_async(run_demo(seconds, eviction_hard))
 
 
 @cli.command(cls=JoinCommand, name="join")
@@ -114,11 +134,11 @@ def uninstall_service(
 @cli.command(cls=KubeletCommand)
 def healthcheck(context: typer.Context) -> None:
     """Ask the daemon on this machine how it is: prints ok, or why not and exits with 1. Takes the daemon's flags."""
-    from agent.cli.healthcheck import healthcheck as ask  # noqa: PLC0415  httpx, for this command alone
+    from agent.cli.healthcheck import ask_healthz  # noqa: PLC0415  httpx, for this command alone
 
-    is_well, words = ask(context.obj)
-    typer.echo(words)
-    raise typer.Exit(0 if is_well else 1)
+    is_healthy, message = ask_healthz(context.obj)
+    typer.echo(message)
+    raise typer.Exit(0 if is_healthy else 1)
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""The daemon's own line: flags → Config → app.serve(). typer is for the other commands, and not loaded for this one."""
+"""The command line of the daemon: flags → Config → app.serve(). Only the other commands load typer."""
 
 import logging
 import os
@@ -22,17 +22,17 @@ COMMANDS = frozenset({"completion", "config", "demo", "healthcheck", "install", 
 
 
 def main() -> None:
-    """The command `fake-kubelet`: exit code 0 after a signal, 1 for what a person must fix."""
-    # Whoever set it would have every library that makes a TLS context write the keys of our connections there.
+    """Run `fake-kubelet`: exits with 0 after a signal, with 1 for an error that a person must fix."""
+    # With it set, every library that makes a TLS context would write the keys of our connections there.
     os.environ.pop("SSLKEYLOGFILE", None)
     klog.set_up(0)
-    _obey_even_as_first_process()
+    _end_on_sigterm_as_pid_1()
     try:
         flags = None if COMPLETE in os.environ else _daemon_flags(sys.argv[1:])
         if flags is None:
             _run_command()
         else:
-            be_daemon(flags)
+            run_daemon(flags)
     except ConfigError as error:
         log.error("command failed", {"err": error})
         sys.exit(1)
@@ -40,14 +40,14 @@ def main() -> None:
         sys.exit(1 if done.code == 2 else done.code)  # a wrong flag: kubelet's code is 1
 
 
-def _obey_even_as_first_process() -> None:
-    """Let SIGTERM end us before the daemon listens to it: from a container's PID 1 the kernel keeps it otherwise."""
+def _end_on_sigterm_as_pid_1() -> None:
+    """Let SIGTERM end PID 1 of a container before the daemon handles it; by default, the kernel ignores it there."""
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
 
 def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
-    """The flags of a line that is the daemon's; None where a command or help is wanted."""
+    """Return the flags if the line starts the daemon, None if it names a command or asks for help."""
     line = parse_flags(arguments, FLAGS, COMMANDS)
     return None if line.words or line.values.get("help") else line.values
 
@@ -55,24 +55,20 @@ def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
 def _run_command() -> None:
     from agent.cli.commands import cli  # noqa: PLC0415  typer: 4 MiB that a daemon would keep for good
 
-    if COMPLETE in os.environ:  # a shell asks: typer knows the shells only when told to
+    if COMPLETE in os.environ:  # a shell asks for completions
         from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415  for shells alone
 
         completion_init()
     cli(prog_name="fake-kubelet")
 
 
-def be_daemon(flags: Mapping[str, Any]) -> None:
-    """Run the daemon, or tell its version."""
+def run_daemon(flags: Mapping[str, Any]) -> None:
+    """Run the daemon, or print its version."""
     if flags.get("version") in {"true", "raw"}:
-        sys.stdout.write(f"{_version(raw=flags['version'] == 'raw')}\n")
+        details = f" (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if flags["version"] == "raw" else ""
+        sys.stdout.write(f"Kubernetes {KUBELET_VERSION}{details}\n")
     else:
         _serve(flags)
-
-
-def _version(*, raw: bool) -> str:
-    told = f"Kubernetes {KUBELET_VERSION}"
-    return f"{told} (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if raw else told
 
 
 def _serve(flags: Mapping[str, Any]) -> None:
@@ -86,7 +82,7 @@ def _serve(flags: Mapping[str, Any]) -> None:
     set_up_logging(settings)
     for name, value in sorted(pages.flagz.items()):
         log.log(klog.V1, klog.Unquoted(f"FLAG: --{name}={klog.quoted(value)}"))
-    manager = Systemd.from_environment()  # before there is any child that could find it there
+    manager = Systemd.from_environment()  # before any child could inherit it
     child = prestart_key_worker(node)  # before the imports that take longest
     from agent.adapters.certificates.key_worker import KeyWorker  # noqa: PLC0415  for the daemon
     from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
@@ -98,11 +94,11 @@ def _serve(flags: Mapping[str, Any]) -> None:
         manager=manager,
         zpages=pages,
     )
-    finish(work)
+    run_async(work)
 
 
-def finish(work: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end; what a person must fix is a ConfigError, wherever it was found."""
+def run_async(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end. Raises ConfigError for a StartError: a person must fix both."""
     import asyncio  # noqa: PLC0415  too heavy for --help
 
     from agent.ports import StartError  # noqa: PLC0415  as asyncio
@@ -114,7 +110,7 @@ def finish(work: Coroutine[Any, Any, None]) -> None:
 
 
 def set_up_logging(settings: Effective) -> None:
-    """Log as the settings say, beginning with what there is to say about them."""
+    """Apply the logging settings, and log the notes about all settings."""
     logging_config = settings.kubelet["logging"]
     vmodule = [(item["filePattern"], item["verbosity"]) for item in logging_config["vmodule"]]
     klog.set_up(logging_config["verbosity"], vmodule=vmodule, log_format=logging_config["format"])

@@ -16,11 +16,11 @@ OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT")
 
 
 class KubeletGroup(TyperGroup):
-    """The top: kubelet's flags, then perhaps the name of a command."""
+    """The top level: kubelet's flags, then optionally the name of a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take kubelet's flags out and leave the rest to typer; they are in `ctx.obj` then."""
-        if ctx.resilient_parsing:  # completion: half-typed flags are no mistakes
+        """Parse kubelet's flags into `ctx.obj` and leave the rest to typer."""
+        if ctx.resilient_parsing:  # completion: incomplete flags are no errors
             return super().parse_args(ctx, args)
         rest = _without_flags(ctx, args, FLAGS, stop=self.commands)
         if rest and rest[0] not in {"--help", *self.commands}:
@@ -28,11 +28,11 @@ class KubeletGroup(TyperGroup):
         return super().parse_args(ctx, rest)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options of typer's own; those of kubelet only where a shell asks for them."""
+        """Return typer's own options, and kubelet's for the completion of a shell."""
         return [*super().get_params(ctx), *(_options(FLAGS) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Flags by group, commands last."""
+        """List the flags by group, then the commands."""
         _write_flags(formatter)
         self.format_commands(ctx, formatter)
 
@@ -41,7 +41,7 @@ class KubeletCommand(TyperCommand):
     """A command that takes kubelet's flags, and `-o`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take kubelet's flags out; they are in `ctx.obj` then."""
+        """Parse kubelet's flags and `-o` into `ctx.obj`."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         rest = _without_flags(ctx, args, {**FLAGS, "output": OUTPUT})
@@ -50,12 +50,12 @@ class KubeletCommand(TyperCommand):
         return super().parse_args(ctx, rest)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options of typer's own; those of kubelet only where a shell asks for them."""
+        """Return typer's own options, and kubelet's for the completion of a shell."""
         flags = {**FLAGS, "output": OUTPUT}
         return [*super().get_params(ctx), *(_options(flags) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Its own few, and a word about the many."""
+        """List the command's own flags, and refer to kubelet's."""
         super().format_options(ctx, formatter)
         with formatter.section("Flags"):
             shown = [("-o, --output FORMAT", "yaml or json.")] if ctx.info_name == "show" else []
@@ -84,28 +84,28 @@ def _write_flags(formatter: Any) -> None:
             rows.sort(key=lambda flag: flag.name)
         if group != REMOVED:
             with formatter.section(group):
-                formatter.write_dl([(spelled(flag), explained(flag, defaults)) for flag in rows], col_max=42)
+                formatter.write_dl([(flag_usage(flag), flag_help(flag, defaults)) for flag in rows], col_max=42)
 
 
-def spelled(flag: Flag) -> str:
-    """A flag as help shows it: `--max-pods N`."""
+def flag_usage(flag: Flag) -> str:
+    """Return a flag as help prints it: `--max-pods N`."""
     name = {"v": "-v, --v", "help": "-h, --help"}.get(flag.name, f"--{flag.name}")
     return f"{name} {metavar(flag)}".strip()
 
 
 def metavar(flag: Flag) -> str:
-    """What a flag takes."""
+    """Return the placeholder of a flag's value."""
     return flag.metavar or METAVARS[flag.kind]
 
 
-def explained(flag: Flag, defaults: Mapping[str, Any]) -> str:
-    """What a flag does, and its default."""
+def flag_help(flag: Flag, defaults: Mapping[str, Any]) -> str:
+    """Return what a flag does, and its default."""
     default = default_text(flag, defaults)
     return f"{flag.help} Default: {default}.".lstrip() if default else flag.help
 
 
 def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
-    """A flag's default as kubelet prints it; empty for none, and for false."""
+    """Return a flag's default as kubelet prints it; empty for none, and for false."""
     value = get_path(dict(defaults), flag.field) if flag.field else flag.default
     if isinstance(value, bool):
         return "true" if value else ""
@@ -114,4 +114,4 @@ def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
     return "" if value in (None, "", 0, {}, "0") else str(value)
 
 
-__all__ = ["KubeletCommand", "KubeletGroup", "default_text", "explained", "metavar", "spelled"]
+__all__ = ["KubeletCommand", "KubeletGroup", "default_text", "flag_help", "flag_usage", "metavar"]

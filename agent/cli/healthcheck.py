@@ -1,4 +1,4 @@
-"""`fake-kubelet healthcheck`: how the daemon on this machine is, for those who have no curl."""
+"""`fake-kubelet healthcheck`: asks /healthz of the daemon on this machine, where there is no curl."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from agent.adapters.tls import client_context
 _SECONDS = 5.0
 
 
-def healthcheck(flags: Mapping[str, Any]) -> tuple[bool, str]:
-    """Ask /healthz where the daemon's flags say that it listens; whether all is well, and what there is to say."""
+def ask_healthz(flags: Mapping[str, Any]) -> tuple[bool, str]:
+    """Ask /healthz at the address that the daemon's flags name. Returns whether it is healthy, and a message."""
     settings = from_flags({name: value for name, value in flags.items() if name != "output"}).kubelet
     port, address = settings["healthzPort"], settings["healthzBindAddress"]
     if not port:
@@ -29,21 +29,17 @@ def healthcheck(flags: Mapping[str, Any]) -> tuple[bool, str]:
         return False, f"{url} does not answer within {_SECONDS:g} s"
     except (httpx.HTTPError, OSError, ValueError) as error:
         return False, f"nobody answers at {url}: {error}"
-    text = "".join(
-        letter for letter in answer.text if letter.isprintable() or letter == "\n"
-    )  # anybody may listen there
+    # Any process may listen there: print no control characters.
+    text = "".join(letter for letter in answer.text if letter.isprintable() or letter == "\n")
     if answer.status == httpx.codes.OK:
         return True, text
-    return False, _reasons(text) or f"{url} answers {answer.status}"
+    reasons = [line.removeprefix("[-]") for line in text.splitlines() if line.startswith("[-]")]
+    return False, "\n".join(reasons) or f"{url} answers {answer.status}"
 
 
 def _reachable(address: str) -> str:
-    """Where to ask a daemon that listens there: on any address means also on loopback."""
+    """Return the host to connect to; a daemon that listens on any address listens on loopback, too."""
     ip = ip_address(address)
     if ip.is_unspecified:
         ip = ip_address("127.0.0.1" if ip.version == 4 else "::1")
     return str(ip) if ip.version == 4 else f"[{ip}]"
-
-
-def _reasons(text: str) -> str:
-    return "\n".join(line.removeprefix("[-]") for line in text.splitlines() if line.startswith("[-]"))

@@ -20,7 +20,16 @@ from agent.adapters.settings.effective import Effective, effective
 from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import OURS, Flag
-from agent.cli.join import CLIENT_CA, FLAGS_OF_JOIN, JoinCommand, Places, Wish, split, wanted
+from agent.cli.join import (
+    CLIENT_CA,
+    FLAGS_OF_JOIN,
+    CredentialPaths,
+    JoinCommand,
+    JoinConfiguration,
+    join_configuration,
+    split_arguments,
+    write_bootstrap_credentials,
+)
 from agent.core.errors import ConfigError
 
 _ROWS = (
@@ -29,50 +38,52 @@ _ROWS = (
 )
 FLAGS_OF_INSTALL = {flag.name: flag for flag in _ROWS} | FLAGS_OF_JOIN
 _READY_SECONDS = 30.0
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _READ_SECONDS = 30.0
 
 
 class InstallCommand(JoinCommand):
-    """Its own flags and join's; all others are the daemon's."""
+    """Takes its own flags and those of join; all others are for the daemon."""
 
     rows = tuple(FLAGS_OF_INSTALL.values())
 
 
 def install(arguments: Sequence[str]) -> None:
-    """Write unit, settings and user, join if asked to, and start the service; a second time, only what differs."""
-    words, daemon = split(arguments, FLAGS_OF_INSTALL)
+    """Write unit, settings and user, join if asked to, and start the service; a second call writes what differs."""
+    words, daemon = split_arguments(arguments, FLAGS_OF_INSTALL)
     line = parse_flags(words, FLAGS_OF_INSTALL)
     if line.words:
         raise ConfigError(f"unexpected argument {line.words[0]}; to join a cluster, say --join {line.words[0]}")
-    wish = _wish(line.values)
+    join_config = _join_configuration(line.values)
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings, dry_run = effective(daemon), bool(line.values.get("dry-run"))
     name = node_config(settings).node_name
-    places = _places(settings, is_joining=wish is not None)
+    paths = _paths(settings, is_joining=join_config is not None)
     command = installation.command()
     if not dry_run:
         installation.check_machine()
         installation.check_owners(command, Path(sys.prefix), Path(sys.base_prefix), Path(installation.__file__))
         os.umask(0o022)  # the service has to read what root writes
     work = Installation(say=typer.echo, dry_run=dry_run, command=command)
-    work.check_former_flags(has_flags=bool(daemon or wish))
+    work.check_former_flags(has_flags=bool(daemon or join_config))
     try:
         work.write_files()
         work.make_user()
-        if wish and not dry_run:
-            _join(wish, places, name, settings)
-        if daemon or wish:
-            work.write_flags(environment_line("KUBELET_KUBEADM_ARGS", [*daemon, *_authority(wish, places, settings)]))
+        if join_config and not dry_run:
+            _join(join_config, paths, name, settings)
+        if daemon or join_config:
+            work.write_flags(
+                environment_line("KUBELET_KUBEADM_ARGS", [*daemon, *_authority(join_config, paths, settings)])
+            )
     except OSError as error:
         raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
-    has_credentials = any(map(installation.is_there, (places.kubeconfig, places.bootstrap)))
+    has_credentials = any(map(installation.is_there, (paths.kubeconfig, paths.bootstrap)))
     _start(work, dry_run=dry_run, has_credentials=has_credentials)
 
 
 def uninstall(*, dry_run: bool, purge: bool) -> None:
-    """Stop the service and remove what `install` has written, as far as it is not the user's."""
+    """Stop the service and remove the files of `install`; settings and credentials with `purge` only."""
     if not dry_run:
         installation.check_machine()
         installation.check_owners()
@@ -84,65 +95,64 @@ def uninstall(*, dry_run: bool, purge: bool) -> None:
 
 
 def environment_line(name: str, words: Sequence[str]) -> str:
-    """An environment file that systemd splits into these words again."""
+    """Return an environment file whose value systemd splits into these words again."""
     text = shlex.join(words).replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
     return f'{name}="{text}"\n'
 
 
-def _wish(flags: Mapping[str, Any]) -> Wish | None:
+def _join_configuration(flags: Mapping[str, Any]) -> JoinConfiguration | None:
     asks = flags.keys() & (FLAGS_OF_JOIN.keys() | {"join"}) - {"node-name"}
-    return wanted([flags["join"]] if "join" in flags else [], flags) if asks else None
+    return join_configuration([flags["join"]] if "join" in flags else [], flags) if asks else None
 
 
-def _authority(wish: Wish | None, places: Places, settings: Effective) -> Sequence[str]:
-    """The flag for the cluster's authority, which a cluster that was joined has told."""
-    is_known = wish or installation.is_there(places.authority)
-    return () if CLIENT_CA in settings.origins or not is_known else (f"--client-ca-file={places.authority}",)
+def _authority(join_config: JoinConfiguration | None, paths: CredentialPaths, settings: Effective) -> Sequence[str]:
+    """Return the flag for the CA file that joining the cluster has written."""
+    has_file = join_config or installation.is_there(paths.authority)
+    return () if CLIENT_CA in settings.origins or not has_file else (f"--client-ca-file={paths.authority}",)
 
 
-def _places(settings: Effective, *, is_joining: bool) -> Places:
-    """Where the service has its credentials; a CA file that root named is root's, and has to be there already."""
-    places = Places.of(settings, folder=STATE)
+def _paths(settings: Effective, *, is_joining: bool) -> CredentialPaths:
+    """Return the credential paths of the service; a CA file that root named has to exist already."""
+    paths = CredentialPaths.from_settings(settings, folder=STATE)
     if not is_joining or CLIENT_CA not in settings.origins:
-        return places
-    if not places.authority.exists():
-        raise ConfigError(f"there is no {places.authority}; without --client-ca-file, the CA that is found is taken")
-    return replace(places, authority=STATE / "pki" / "ca.crt")
+        return paths
+    if not paths.authority.exists():
+        raise ConfigError(f"there is no {paths.authority}; without --client-ca-file, the CA that is found is taken")
+    return replace(paths, authority=STATE / "pki" / "ca.crt")
 
 
-def _join(wish: Wish, places: Places, name: str, settings: Effective) -> None:
-    """Join with the rights of the service: root must not be misled by what is in the service's directory."""
+def _join(join_config: JoinConfiguration, paths: CredentialPaths, name: str, settings: Effective) -> None:
+    """Join as the user of the service: root must not follow what the service may write in its directory."""
     import asyncio  # noqa: PLC0415  too heavy for --help
 
-    from agent.adapters.certificates.bootstrap_files import is_still_valid  # noqa: PLC0415  as below
-    from agent.cli.membership import become_member  # noqa: PLC0415  httpx and all: not for --help
+    from agent.adapters.certificates.bootstrap_files import is_still_valid  # noqa: PLC0415  as above
 
     def probe() -> str:
-        if places.kubeconfig.exists() and not places.kubeconfig.is_file():
+        if paths.kubeconfig.exists() and not paths.kubeconfig.is_file():
             raise ConfigError("it is no regular file")
-        logging.disable()  # `become_member` reports the same
-        return str(asyncio.run(is_still_valid(places.kubeconfig, datetime.now(UTC), node_name=name)))
+        logging.disable()  # `write_bootstrap_credentials` reports the same
+        return str(asyncio.run(is_still_valid(paths.kubeconfig, datetime.now(UTC), node_name=name)))
 
-    def become() -> str:
+    def join() -> str:
         klog.set_up(settings.kubelet["logging"]["verbosity"])
-        asyncio.run(become_member(readable, places, node_name=name))
+        asyncio.run(write_bootstrap_credentials(readable, paths, node_name=name))
         return ""
 
     try:
         as_service_user(probe, seconds=_READ_SECONDS)
     except ConfigError as error:
-        raise ConfigError(f"cannot read {places.kubeconfig}: {error}") from error
-    readable = with_readable_file(wish)
-    as_service_user(become, seconds=wish.patience_seconds + _READ_SECONDS)
+        raise ConfigError(f"cannot read {paths.kubeconfig}: {error}") from error
+    readable = with_readable_file(join_config)
+    as_service_user(join, seconds=join_config.discovery_timeout_seconds + _READ_SECONDS)
 
 
-def with_readable_file(wish: Wish) -> Wish:
-    """The wish with a discovery file that the service's user can read: in memory, where only root may read it."""
-    if not wish.discovery_file or wish.discovery_file.startswith("https://"):
-        return wish
-    path = Path(wish.discovery_file).absolute()
+def with_readable_file(join_config: JoinConfiguration) -> JoinConfiguration:
+    """Copy a discovery file that only root may read into memory, so that the service's user can read it."""
+    if not join_config.discovery_file or join_config.discovery_file.startswith("https://"):
+        return join_config
+    path = Path(join_config.discovery_file).absolute()
     if as_service_user(lambda: str(os.access(path, os.R_OK)), seconds=_READ_SECONDS) == "True":
-        return replace(wish, discovery_file=str(path))
+        return replace(join_config, discovery_file=str(path))
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -150,7 +160,7 @@ def with_readable_file(wish: Wish) -> Wish:
     descriptor = os.memfd_create("discovery-file")
     with open(descriptor, "wb", closefd=False) as file:
         file.write(text)
-    return replace(wish, discovery_file=f"/proc/self/fd/{descriptor}")
+    return replace(join_config, discovery_file=f"/proc/self/fd/{descriptor}")
 
 
 def _start(work: Installation, *, dry_run: bool, has_credentials: bool) -> None:
@@ -165,7 +175,7 @@ def _start(work: Installation, *, dry_run: bool, has_credentials: bool) -> None:
         return
     end = time.monotonic() + _READY_SECONDS
     while (state := work.state())[0] in {"activating", "inactive"} and time.monotonic() < end:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     typer.echo(f"{UNIT}.service is {state[0]}; {state[1] or 'it says nothing yet'}")
     if state[0] != "active":
         typer.echo(f"It goes on trying: journalctl -u {UNIT} tells why it waits.")

@@ -1,10 +1,13 @@
-"""`fake-kubelet join`: kubeadm's words, then the daemon in our place."""
+"""`fake-kubelet join`: finds the cluster with kubeadm's flags, writes bootstrap credentials, becomes the daemon."""
 
+import base64
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
@@ -17,6 +20,12 @@ from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.core.discovery import Token, parse_pins, parse_token
 from agent.core.errors import ConfigError
 from agent.core.goduration import parse_seconds
+from agent.core.model import Object
+
+if TYPE_CHECKING:
+    from agent.adapters.discovery import Cluster
+
+log = logging.getLogger(__name__)
 
 _ROWS = (
     Flag("token", "string", OURS, "Bootstrap token, to find the cluster with and to be let in.", metavar="TOKEN"),
@@ -32,7 +41,7 @@ _ROWS = (
 )
 CLIENT_CA = "authentication.x509.clientCAFile"
 # What kubeadm writes into a kubelet's configuration: without one, a kubelet would serve everybody.
-_KUBEADM = {
+_KUBEADM_DEFAULTS = {
     "rotateCertificates": "--rotate-certificates=true",
     "authentication.anonymous.enabled": "--anonymous-auth=false",
     "authentication.webhook.enabled": "--authentication-token-webhook=true",
@@ -48,21 +57,21 @@ class JoinCommand(TyperCommand):
     rows: Sequence[Flag] = _ROWS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Leave only a cry for help to typer; the rest is in `ctx.obj`."""
+        """Leave only --help to typer; the other arguments are in `ctx.obj`."""
         wants_help = bool({"-h", "--help"} & set(args))
         ctx.obj = {**(ctx.obj or {}), "arguments": args}
         return super().parse_args(ctx, ["--help"] if wants_help else [])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Kubeadm's flags, and a word about kubelet's."""
+        """List kubeadm's flags, and refer to kubelet's."""
         with formatter.section("Flags"):
             rows = [(f"--{flag.name} {flag.metavar}".strip(), flag.help) for flag in self.rows]
             formatter.write_dl([*rows, ("--node-labels K=V ...", "All flags of `fake-kubelet --help`.")], col_max=46)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The files that make a machine a member, where kubeadm has them."""
+class CredentialPaths:
+    """The files that `join` writes and the daemon reads."""
 
     kubeconfig: Path
     bootstrap: Path
@@ -70,8 +79,11 @@ class Places:
     authority: Path
 
     @classmethod
-    def of(cls, settings: Effective, *, folder: Path | None = None) -> "Places":
-        """As the settings say, else in the folder; without one, kubeadm's places for root, and our own for others."""
+    def from_settings(cls, settings: Effective, *, folder: Path | None = None) -> "CredentialPaths":
+        """Take each path from the settings, else from `folder`.
+
+        Without a folder, it is kubeadm's for root and ~/.fake-kubelet for other users.
+        """
         flags, as_kubeadm = settings.flags, folder is None and os.geteuid() == 0
         folder = folder or (Path("/etc/kubernetes") if as_kubeadm else _home() / ".fake-kubelet")
         pki = FLAGS["cert-dir"].default if as_kubeadm else folder / "pki"
@@ -85,39 +97,85 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Which cluster is to be joined, and as whom."""
+class JoinConfiguration:
+    """The cluster to join, and the tokens to find it and to be let in with."""
 
     endpoint: str
     discovery_file: str
     token: Token | None
     bootstrap_token: str = field(repr=False)
     pins: frozenset[str]
-    patience_seconds: float
+    discovery_timeout_seconds: float
 
 
 def join(arguments: Sequence[str]) -> None:
-    """Find the cluster, write its credentials, and become the daemon; it takes over this process."""
-    words, daemon = split(arguments)
+    """Find the cluster, write bootstrap credentials, and replace this process by the daemon."""
+    words, daemon = split_arguments(arguments)
     line = parse_flags(words, FLAGS_OF_JOIN)
-    wish = wanted(line.words, line.values)
+    join_config = join_configuration(line.words, line.values)
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings = effective(daemon)
-    places, name = Places.of(settings), node_config(settings).node_name
+    paths, name = CredentialPaths.from_settings(settings), node_config(settings).node_name
     import asyncio  # noqa: PLC0415  too heavy for --help
 
-    from agent.cli.membership import become_member  # noqa: PLC0415  httpx and all: not for --help
-
     klog.set_up(settings.kubelet["logging"]["verbosity"], log_format=settings.kubelet["logging"]["format"])
-    asyncio.run(become_member(wish, places, node_name=name))
+    asyncio.run(write_bootstrap_credentials(join_config, paths, node_name=name))
     # The daemon has neither httpx in its memory nor the token in its command line.
-    argv = python_module("agent", *daemon_flags(daemon, places, settings))
+    argv = python_module("agent", *daemon_flags(daemon, paths, settings))
     os.execv(argv[0], argv)  # noqa: S606
 
 
-def split(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> tuple[list[str], list[str]]:
-    """The words for us, and those for the daemon."""
+async def write_bootstrap_credentials(
+    join_config: JoinConfiguration, paths: CredentialPaths, *, node_name: str
+) -> None:
+    """Find the cluster and write bootstrap credentials for it, unless the kubeconfig has a valid certificate."""
+    from agent.adapters.certificates.bootstrap_files import is_still_valid  # noqa: PLC0415  too heavy for --help
+    from agent.adapters.clock import SystemClock  # noqa: PLC0415  as above
+    from agent.adapters.discovery import Discovery  # noqa: PLC0415  httpx
+    from agent.ports import StartError  # noqa: PLC0415  as above
+
+    try:
+        if await is_still_valid(paths.kubeconfig, datetime.now(UTC), node_name=node_name):
+            log.info("This machine has joined already", {"kubeconfig": str(paths.kubeconfig)})
+            return
+        discovery = Discovery(clock=SystemClock(), timeout_seconds=join_config.discovery_timeout_seconds)
+        if join_config.token:
+            cluster = await discovery.by_token(join_config.endpoint, join_config.token, join_config.pins)
+        else:
+            cluster = await discovery.by_file(join_config.discovery_file)
+        _write_credentials(cluster, join_config, paths)
+    except StartError as error:
+        raise ConfigError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {error.filename}: {error.strerror}; other places: --kubeconfig, "
+            "--bootstrap-kubeconfig, --cert-dir, --client-ca-file"
+        ) from error
+    log.info("Found the cluster", {"server": cluster.server, "bootstrapKubeconfig": str(paths.bootstrap)})
+
+
+def _write_credentials(cluster: "Cluster", join_config: JoinConfiguration, paths: CredentialPaths) -> None:
+    import yaml  # noqa: PLC0415  too heavy for --help
+
+    from agent.adapters.certificates.bootstrap_files import bootstrap_document  # noqa: PLC0415  as above
+    from agent.adapters.certificates.files import write_whole  # noqa: PLC0415  as above
+
+    user: Object = {"token": join_config.bootstrap_token} if join_config.bootstrap_token else cluster.user
+    if not user:
+        raise ConfigError(
+            "could not find authentication credentials for the TLS bootstrap process. Please use Token discovery, "
+            "a discovery file with embedded authentication credentials, or --tls-bootstrap-token"
+        )
+    entry: Object = {"server": cluster.server}
+    if cluster.authority_pem:
+        entry["certificate-authority-data"] = base64.b64encode(cluster.authority_pem.encode()).decode()
+        write_whole(paths.authority, cluster.authority_pem, mode=0o644)
+    write_whole(paths.bootstrap, yaml.safe_dump(bootstrap_document(entry, user)))
+
+
+def split_arguments(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> tuple[list[str], list[str]]:
+    """Split a command line into the arguments of this command and those of the daemon."""
     ours: list[str] = []
     theirs: list[str] = []
     rest = list(arguments)
@@ -134,8 +192,8 @@ def split(arguments: Sequence[str], own: Mapping[str, Flag] = FLAGS_OF_JOIN) -> 
     return ours, theirs
 
 
-def wanted(words: Sequence[str], flags: Mapping[str, Any]) -> Wish:
-    """What is asked for; a ConfigError in kubeadm's manner if it is not enough, or too much."""
+def join_configuration(words: Sequence[str], flags: Mapping[str, Any]) -> JoinConfiguration:
+    """Read the arguments of `join`. Raises ConfigError, in kubeadm's words, if some are missing or contradict."""
     file, token = flags.get("discovery-file", ""), flags.get("discovery-token", flags.get("token", ""))
     if len(words) > 1 or bool(words) == bool(file):
         raise ConfigError("join needs the address of one API server, HOST:PORT, or --discovery-file")
@@ -150,26 +208,26 @@ def wanted(words: Sequence[str], flags: Mapping[str, Any]) -> Wish:
     bootstrap_token = flags.get("tls-bootstrap-token", flags.get("token", ""))
     if bootstrap_token:
         parse_token(bootstrap_token)
-    return Wish(
+    return JoinConfiguration(
         endpoint=_endpoint(words[0]) if words else "",
         discovery_file=file,
         token=parse_token(token) if words else None,
         bootstrap_token=bootstrap_token,
         pins=pins,
-        patience_seconds=parse_seconds(flags.get("discovery-timeout", "5m")),
+        discovery_timeout_seconds=parse_seconds(flags.get("discovery-timeout", "5m")),
     )
 
 
-def daemon_flags(daemon: Sequence[str], places: Places, settings: Effective) -> list[str]:
-    """The daemon's command line: what the user said, then what kubeadm would have told a kubelet."""
-    paths = {
-        "kubeconfig": places.kubeconfig,
-        "bootstrap-kubeconfig": places.bootstrap,
-        "cert-dir": places.certificates,
+def daemon_flags(daemon: Sequence[str], paths: CredentialPaths, settings: Effective) -> list[str]:
+    """Return the daemon's command line: the user's flags, then those that kubeadm sets for a kubelet."""
+    path_flags = {
+        "kubeconfig": paths.kubeconfig,
+        "bootstrap-kubeconfig": paths.bootstrap,
+        "cert-dir": paths.certificates,
     }
-    added = [*daemon, *(f"--{name}={path}" for name, path in paths.items() if name not in settings.flags)]
-    told = {**_KUBEADM, CLIENT_CA: f"--client-ca-file={places.authority}"}
-    return [*added, *(flag for field, flag in told.items() if field not in settings.origins)]
+    added = [*daemon, *(f"--{name}={path}" for name, path in path_flags.items() if name not in settings.flags)]
+    defaults = {**_KUBEADM_DEFAULTS, CLIENT_CA: f"--client-ca-file={paths.authority}"}
+    return [*added, *(flag for name, flag in defaults.items() if name not in settings.origins)]
 
 
 def _home() -> Path:

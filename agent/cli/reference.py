@@ -37,8 +37,8 @@ _ABOUT = {
 }
 
 
-def reference() -> str:
-    """The whole page."""
+def flags_page() -> str:
+    """Return the whole page."""
     return "\n".join([_INTRODUCTION, *(line for group in GROUPS for line in _section(group))])
 
 
@@ -71,4 +71,4 @@ def _code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    sys.stdout.write(flags_page())

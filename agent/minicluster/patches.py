@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from agent.minicluster.errors import ApiError, bad_request, unprocessable
-from agent.minicluster.strategic import strategic_merge
+from agent.core.model import Object
+from agent.minicluster.status_errors import StatusError, bad_request, unprocessable
+from agent.minicluster.strategy import MergeKey
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+FieldPath: TypeAlias = tuple[str, ...]
+MergeKeys: TypeAlias = Mapping[FieldPath, MergeKey]
 
-    from agent.minicluster.resource import Object
-    from agent.minicluster.strategic import MergeKeys
+_ORDER = "$setElementOrder/"
+_REMOVE = "$deleteFromPrimitiveList/"
+_METADATA_KEYS: MergeKeys = {
+    ("metadata", "ownerReferences"): MergeKey("uid"),
+    ("metadata", "finalizers"): MergeKey(),
+}
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -24,19 +30,19 @@ class _NotApplicableError(Exception):
 
 
 def apply_patch(original: Object, patch: Any, content_type: str, merge_keys: MergeKeys) -> Object:
-    """The patched object; the original stays as it is."""
+    """Return the patched object; the original is not changed."""
     if content_type == JSON_PATCH:
         return json_patch(original, patch)
     if content_type not in {MERGE_PATCH, STRATEGIC_MERGE_PATCH}:
-        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     if not isinstance(patch, dict):
         raise bad_request(f"error decoding patch: json: cannot unmarshal {_json_type(patch)} into a map")
     if content_type == MERGE_PATCH:
-        return dict(merge_patch(original, patch))
+        return dict(json_merge_patch(original, patch))
     return strategic_merge(original, patch, merge_keys)
 
 
-def merge_patch(original: Any, patch: Any) -> Any:
+def json_merge_patch(original: Any, patch: Any) -> Any:
     """JSON merge patch: maps merge, null removes, everything else replaces."""
     if not isinstance(patch, dict):
         return patch
@@ -45,7 +51,7 @@ def merge_patch(original: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = merge_patch(merged.get(key), value)
+            merged[key] = json_merge_patch(merged.get(key), value)
     return merged
 
 
@@ -131,3 +137,112 @@ def _remove(document: Any, path: Sequence[str]) -> Any:
 def _json_type(value: Any) -> str:
     names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
     return names.get(type(value), "null")
+
+
+def strategic_merge(original: Object, patch: Object, merge_keys: MergeKeys) -> Object:
+    """The original with the patch applied; neither is changed."""
+    return _merge_map(original, patch, (), {**_METADATA_KEYS, **merge_keys})
+
+
+def _merge_map(original: Object, patch: Object, path: FieldPath, keys: MergeKeys) -> Object:
+    directive = patch.get("$patch")
+    if directive == "delete":
+        return {}
+    if directive == "replace":
+        return dict(_plain(patch))
+    if directive not in {None, "merge"}:
+        raise bad_request(f"Unknown patch type found: {directive}")
+    retained = patch.get("$retainKeys")
+    merged = {key: value for key, value in original.items() if retained is None or key in retained}
+    for field, values in _directives(patch, _REMOVE):
+        merged[field] = [value for value in merged.get(field) or [] if value not in values]
+    for field in patch:
+        if not field.startswith("$"):
+            _merge_field(merged, patch, (*path, field), keys)
+    for field, order in _directives(patch, _ORDER):
+        if field not in patch and isinstance(merged.get(field), list):
+            merged[field] = _in_order(merged[field], order, merged[field], _identity(keys.get((*path, field))))
+    return merged
+
+
+def _directives(patch: Object, prefix: str) -> list[tuple[str, list[Any]]]:
+    directives = [(key.removeprefix(prefix), value) for key, value in patch.items() if key.startswith(prefix)]
+    for field, value in directives:
+        if not isinstance(value, list):
+            raise bad_request(f"invalid patch format of {prefix}{field}: not a list")
+    return directives
+
+
+def _merge_field(merged: Object, patch: Object, path: FieldPath, keys: MergeKeys) -> None:
+    """Merge one field of the patch, the last of the path, into the map."""
+    field, rule = path[-1], keys.get(path)
+    before, value, order = merged.get(field), patch[field], patch.get(_ORDER + field)
+    if value is None:
+        merged.pop(field, None)
+    elif isinstance(value, dict):
+        merged[field] = _merge_map(before if isinstance(before, dict) else {}, value, path, keys)
+        if value.get("$patch") == "delete":
+            del merged[field]
+    elif isinstance(value, list) and rule is not None:
+        old = before if isinstance(before, list) else []
+        new = _merge_list(old, value, rule, path, keys)
+        merged[field] = _in_order(new, order, old, _identity(rule)) if order is not None else new
+    else:
+        merged[field] = _plain(value)
+
+
+def _merge_list(original: list[Any], patch: list[Any], rule: MergeKey, path: FieldPath, keys: MergeKeys) -> list[Any]:
+    if not rule.key:
+        return original + [value for value in dict.fromkeys(patch) if value not in original]
+    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
+        return [_plain(item) for item in patch if item.get("$patch") != "replace"]
+    merged = list(original)
+    for item in patch:
+        if not isinstance(item, dict):
+            raise bad_request("expected a list of maps with a merge key")
+        _merge_item(merged, item, rule.key, path, keys)
+    return merged
+
+
+def _merge_item(merged: list[Any], item: Object, key: str, path: FieldPath, keys: MergeKeys) -> None:
+    """Merge one keyed element into a list, or append it."""
+    matching = [index for index, element in enumerate(merged) if key in item and element.get(key) == item[key]]
+    if item.get("$patch") == "delete":
+        for index in reversed(matching):
+            del merged[index]
+    elif matching:
+        merged[matching[0]] = _merge_map(merged[matching[0]], item, path, keys)
+    else:
+        merged.append(_plain(item))
+
+
+def _identity(rule: MergeKey | None) -> Callable[[Any], Any]:
+    key = rule.key if rule else ""
+    return (lambda item: item.get(key)) if key else (lambda item: item)
+
+
+def _in_order(items: list[Any], order: Sequence[Any], live: Sequence[Any], identity: Callable[[Any], Any]) -> list[Any]:
+    """Sort by the patch's order; elements only the server has stay before those they preceded."""
+    wanted = [identity(item) for item in order]
+    before = [identity(item) for item in live]
+    patched = sorted(
+        (item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item))
+    )
+    server_only = [item for item in items if identity(item) not in wanted]
+    result: list[Any] = []
+    for item in patched:
+        while server_only and 0 <= _index_in(server_only[0], before, identity) < _index_in(item, before, identity):
+            result.append(server_only.pop(0))
+        result.append(item)
+    return result + server_only
+
+
+def _index_in(item: Any, order: Sequence[Any], identity: Callable[[Any], Any]) -> int:
+    return order.index(identity(item)) if identity(item) in order else -1
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the patch without nulls in maps and without directives."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items() if item is not None and not key.startswith("$")}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.demo.certificate import make_tls
+from agent.cli.demo import make_tls
 from tests.cluster import build
 from tests.cluster.command import completed
 from tests.cluster.embedded import EmbeddedCluster

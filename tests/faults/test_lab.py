@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from agent.demo.certificate import make_tls
+from agent.cli.demo import make_tls
 from tests.cluster.agent_process import apart
 from tests.cluster.api import NODES
 from tests.cluster.command import completed

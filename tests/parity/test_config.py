@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from agent.adapters.settings import effective
-from agent.cli.show import as_json
+from agent.cli.config_show import settings_json
 from agent.core.errors import ConfigError
 from tests.cluster.command import run
 from tests.cluster.ports import free_ports
@@ -33,7 +33,7 @@ def _both(machine: Machine, case: ConfigCase) -> tuple[Answer, Any]:
     (folder / "drop-ins").mkdir()
     arguments = _arguments(machine, case, folder, port)
     try:
-        ours = json.loads(as_json(effective([*arguments, *_in_place(case.only_ours, machine)])))["kubeletconfig"]
+        ours = json.loads(settings_json(effective([*arguments, *_in_place(case.only_ours, machine)])))["kubeletconfig"]
     except ConfigError as error:
         ours = {"refused": str(error)}
     return machine.ask(arguments, port), ours

@@ -7,7 +7,7 @@ import pytest
 
 from agent.adapters.installation import Installation, as_service_user
 from agent.cli.install import environment_line, install, with_readable_file
-from agent.cli.join import wanted
+from agent.cli.join import join_configuration
 from agent.core.errors import ConfigError
 
 JOIN = (
@@ -45,10 +45,10 @@ def test_a_discovery_file_may_be_readable_by_root_alone(tmp_path, monkeypatch):
     file = tmp_path / "discovery.conf"
     file.write_text("kind: Config")
     file.chmod(0o600)
-    wish = with_readable_file(wanted([], {"discovery-file": str(file)}))
-    assert as_service_user(Path(wish.discovery_file).read_text, seconds=60) == "kind: Config"
+    join_config = with_readable_file(join_configuration([], {"discovery-file": str(file)}))
+    assert as_service_user(Path(join_config.discovery_file).read_text, seconds=60) == "kind: Config"
     with pytest.raises(ConfigError, match=r"cannot read --discovery-file .*/none"):
-        with_readable_file(wanted([], {"discovery-file": str(tmp_path / "none")}))
+        with_readable_file(join_configuration([], {"discovery-file": str(tmp_path / "none")}))
 
 
 def test_the_service_has_to_be_able_to_read_the_command(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 from agent.adapters.settings.effective import effective
 from agent.adapters.settings.node_config import node_config
-from agent.cli.join import Places, daemon_flags, split, wanted
+from agent.cli.join import CredentialPaths, daemon_flags, join_configuration, split_arguments
 from agent.core.errors import ConfigError
 
 HASH = f"sha256:{'a' * 64}"
@@ -13,7 +13,7 @@ TOKEN = "abcdef.0123456789abcdef"
 
 
 def test_our_words_are_told_from_the_daemons():
-    ours, theirs = split(
+    ours, theirs = split_arguments(
         [
             "--node-labels",
             "a=b",
@@ -32,7 +32,7 @@ def test_our_words_are_told_from_the_daemons():
 
 def test_a_token_never_reaches_the_daemons_command_line():
     words = [f"--token={TOKEN}", "--discovery-token", TOKEN, "--tls-bootstrap-token", TOKEN, "192.0.2.1:6443"]
-    assert split(words)[1] == []
+    assert split_arguments(words)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -50,26 +50,26 @@ def test_a_token_never_reaches_the_daemons_command_line():
 )
 def test_too_little_or_too_much_is_refused(words, flags, message):
     with pytest.raises(ConfigError, match=message):
-        wanted(words, flags)
+        join_configuration(words, flags)
 
 
 def test_one_token_does_for_both_purposes_and_two_may_differ():
     other = "fedcba.0123456789abcdef"
     flags = {"token": TOKEN, "discovery-token-ca-cert-hash": [HASH]}
-    assert wanted(["a:1"], flags).bootstrap_token == TOKEN
-    wish = wanted(["a:1"], flags | {"discovery-token": other})
-    assert (wish.token.id, wish.bootstrap_token) == ("fedcba", TOKEN)
+    assert join_configuration(["a:1"], flags).bootstrap_token == TOKEN
+    join_config = join_configuration(["a:1"], flags | {"discovery-token": other})
+    assert (join_config.token.id, join_config.bootstrap_token) == ("fedcba", TOKEN)
 
 
 def test_an_ipv6_address_is_an_address():
-    wish = wanted(["[2001:db8::1]:6443"], {"token": TOKEN, "discovery-token-ca-cert-hash": [HASH]})
-    assert wish.endpoint == "[2001:db8::1]:6443"
+    join_config = join_configuration(["[2001:db8::1]:6443"], {"token": TOKEN, "discovery-token-ca-cert-hash": [HASH]})
+    assert join_config.endpoint == "[2001:db8::1]:6443"
 
 
 def test_the_daemon_gets_what_kubeadm_would_tell_a_kubelet_and_nothing_twice():
     said = ["--kubeconfig=/a", "--rotate-certificates=false"]
     settings = effective(said)
-    flags = daemon_flags(said, Places.of(settings), settings)
+    flags = daemon_flags(said, CredentialPaths.from_settings(settings), settings)
     assert flags[:2] == said
     assert [flag for flag in flags[2:] if flag.startswith(("--kubeconfig", "--rotate"))] == []
     assert any(flag.startswith("--bootstrap-kubeconfig=") for flag in flags)
@@ -78,7 +78,7 @@ def test_the_daemon_gets_what_kubeadm_would_tell_a_kubelet_and_nothing_twice():
 
 def test_a_node_that_joined_serves_nobody_whom_the_cluster_does_not_know():
     settings = effective(["--read-only-port=10255"])
-    flags = daemon_flags(["--read-only-port=10255"], Places.of(settings), settings)
+    flags = daemon_flags(["--read-only-port=10255"], CredentialPaths.from_settings(settings), settings)
     serving = node_config(effective(flags)).serving
     assert (serving.anonymous, serving.token_reviews, serving.access_reviews) == (False, True, True)
     assert serving.read_only_port == 10255  # as the user said

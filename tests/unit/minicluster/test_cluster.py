@@ -14,13 +14,12 @@ import aiohttp
 import pytest
 
 from agent.minicluster import MiniCluster
-from agent.minicluster.clock import human
-from agent.minicluster.controllers import NodeHealth, NodeUpkeep, PodRanges
-from agent.minicluster.kinds.lease import LEASES
-from agent.minicluster.kinds.namespace import NAMESPACES
-from agent.minicluster.kinds.node import NODES
-from agent.minicluster.registry import Registry
-from agent.minicluster.store import HistoryExpiredError, Store, StoreClosedError
+from agent.minicluster.api_resources import LEASES, NAMESPACES
+from agent.minicluster.controller_manager import CidrAllocator, NodeMonitor, NodeReconciler
+from agent.minicluster.node_strategy import NODES
+from agent.minicluster.object_store import HistoryExpiredError, ObjectStore, StoreClosedError
+from agent.minicluster.registry import GenericRegistry
+from agent.minicluster.strategy import human_duration
 from tests.fakes import until
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -31,10 +30,10 @@ class World:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.store = Store()
-        self.registry = Registry(self.store, now=self.now)
-        self.upkeep = NodeUpkeep(self.registry, now=self.now)
-        self.health = NodeHealth(
+        self.store = ObjectStore()
+        self.registry = GenericRegistry(self.store, now=self.now)
+        self.reconciler = NodeReconciler(self.registry, now=self.now)
+        self.monitor = NodeMonitor(
             self.registry,
             now=self.now,
             monotonic=lambda: self.seconds,
@@ -55,10 +54,10 @@ class World:
         while self.seconds < until:
             self.seconds += 5.0
             every()
-            self.health.sync()
+            self.monitor.sync()
             for change in self.store.changes(NODES.key, self._seen):
                 self._seen = change.version
-                self.upkeep.react(change)
+                self.reconciler.sync(change)
 
     def node(self, name: str) -> Any:
         conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}]
@@ -131,16 +130,16 @@ def test_losing_a_node_is_told_once(world: World) -> None:
     assert told.count("NodeNotReady") == 1
 
 
-def test_ranges_are_given_once_and_given_back() -> None:
-    ranges = PodRanges("10.0.0.0/23")
+def test_cidrs_are_given_once_and_given_back() -> None:
+    cidrs = CidrAllocator("10.0.0.0/23")
     nodes = [{"metadata": {"uid": str(number)}, "spec": {}} for number in range(3)]
-    assert [ranges.take(node) for node in nodes] == ["10.0.0.0/24", "10.0.1.0/24", ""]
-    ranges.release(nodes[0])
-    assert ranges.take(nodes[2]) == "10.0.0.0/24"
+    assert [cidrs.allocate(node) for node in nodes] == ["10.0.0.0/24", "10.0.1.0/24", ""]
+    cidrs.release(nodes[0])
+    assert cidrs.allocate(nodes[2]) == "10.0.0.0/24"
 
 
 def test_old_history_is_forgotten() -> None:
-    store = Store(history_length=10)
+    store = ObjectStore(history_length=10)
     first = store.put("things", {"metadata": {"name": "a"}})
     for _ in range(30):
         store.put("things", {"metadata": {"name": "a"}})
@@ -151,7 +150,7 @@ def test_old_history_is_forgotten() -> None:
 
 @pytest.mark.anyio
 async def test_a_closed_store_keeps_no_one_waiting() -> None:
-    store = Store()
+    store = ObjectStore()
     waiting = asyncio.create_task(store.changed("things", store.resource_version))
     await asyncio.sleep(0)
     store.close()
@@ -236,4 +235,4 @@ async def test_a_deleted_namespace_takes_its_content_along() -> None:
     ],
 )
 def test_ages_are_short(seconds: int, shown: str) -> None:
-    assert human(timedelta(seconds=seconds)) == shown
+    assert human_duration(timedelta(seconds=seconds)) == shown

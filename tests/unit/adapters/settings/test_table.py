@@ -2,7 +2,7 @@ from agent.adapters.settings.go_json import leaves
 from agent.adapters.settings.pflag import METAVARS, READERS
 from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.table import FLAGS
-from agent.cli.reference import reference
+from agent.cli.reference import flags_page
 
 
 def test_every_flag_is_of_a_known_kind():
@@ -25,4 +25,4 @@ def test_every_flag_that_acts_says_what_it_does():
 
 def test_the_page_of_flags_is_up_to_date():
     with open("docs/flags.md", encoding="utf-8") as page:  # noqa: PTH123
-        assert page.read() == reference(), "run `python -m agent.cli.reference > docs/flags.md`"
+        assert page.read() == flags_page(), "run `python -m agent.cli.reference > docs/flags.md`"

@@ -1,4 +1,4 @@
-"""The HTTP face: verbs and paths onto the registry, answers in JSON."""
+"""The HTTP handlers of the API server: each request becomes a call of the registry, each result JSON."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from agent.minicluster import errors
-from agent.minicluster.discovery import documents
-from agent.minicluster.errors import ApiError
-from agent.minicluster.kinds.csr import ADMIN
-from agent.minicluster.kinds.pod import PODS, bound
-from agent.minicluster.kinds.review import TOKEN_REVIEWS, token_status
+from agent.core.model import Object
+from agent.minicluster import status_errors
+from agent.minicluster.api_discovery import discovery_documents
+from agent.minicluster.api_resources import TOKEN_REVIEWS, token_status
+from agent.minicluster.csr_strategy import ADMIN
 from agent.minicluster.objects import check_type
-from agent.minicluster.requests import ResourceTable, Target, check_timeout, flag, list_options
-from agent.minicluster.resource import DeleteOptions, Object, Resource
-from agent.minicluster.views import View, negotiate, shown, shown_list
-from agent.minicluster.watching import Watch, in_namespace
+from agent.minicluster.pod_strategy import PODS, bind_pod
+from agent.minicluster.requests import RequestInfo, ResourceTable, check_timeout, in_namespace, list_options, query_flag
+from agent.minicluster.responses import View, Watch, negotiate, transform, transform_list
+from agent.minicluster.status_errors import StatusError
+from agent.minicluster.strategy import DeleteOptions, Resource
 
 if TYPE_CHECKING:
     from asyncio import BaseProtocol
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from agent.minicluster.registry import Registry
+    from agent.minicluster.registry import GenericRegistry
     from agent.minicluster.requests import ListOptions
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
@@ -39,12 +39,12 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z.-]+)(:[0-9]+)?")
 
 
 class ApiServer:
-    """Answers HTTP requests from the registry."""
+    """Serves the resources of the registry over HTTP."""
 
     def __init__(
         self,
         *,
-        registry: Registry,
+        registry: GenericRegistry,
         resources: tuple[Resource, ...],
         now: Callable[[], datetime],
         host: str,
@@ -57,7 +57,7 @@ class ApiServer:
         self._host = host
         self._token = token.encode()
         self._usernames = {token: str(ADMIN["username"]), **usernames}
-        self._documents = documents(resources)
+        self._documents = discovery_documents(resources)
         self.on_authenticated: Callable[[BaseProtocol], None] = lambda _: None
 
     def application(self) -> web.Application:
@@ -67,10 +67,10 @@ class ApiServer:
         return app
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request; refusals become Status objects."""
+        """Answer one request; a StatusError becomes a Status object."""
         try:
             return await self._route(request)
-        except ApiError as error:
+        except StatusError as error:
             return _json(error.body(), error.code)
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
@@ -82,127 +82,135 @@ class ApiServer:
         if path in self._documents:
             return _json(self._documents[path])
         parts = path.split("/")
-        known = f"/{parts[1]}/{parts[2]}" if len(parts) > 3 else ""
-        if known != "/api/v1" and known not in self._documents:
+        prefix = f"/{parts[1]}/{parts[2]}" if len(parts) > 3 else ""
+        if prefix != "/api/v1" and prefix not in self._documents:
             return web.Response(status=404, text="404 page not found\n")
         if len(parts) < 4 or (parts[1] == "apis" and len(parts) < 5):
-            raise errors.no_such_path()
+            raise status_errors.no_such_path()
         check_timeout(request.query)
-        return await self._verb(request, self._resources.target(path))
+        return await self._dispatch(request, self._resources.resolve(path))
 
     def _check_origin(self, request: web.Request) -> None:
-        """Refuse web pages: those of other sites, and those that had their own name resolve to this address."""
-        if "Origin" in request.headers or not _is_ours(request.headers.getall("Host", []), self._host):
-            raise ApiError(403, "Forbidden", "forbidden: web pages cannot use this cluster", {})
+        """Refuse requests of web pages: cross-origin ones, and those of a site whose name points to this address."""
+        if "Origin" in request.headers or not _is_own_host(request.headers.getall("Host", []), self._host):
+            raise StatusError(403, "Forbidden", "forbidden: web pages cannot use this cluster", {})
 
     def _authenticate(self, request: web.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(errors="replace"), self._token):
-            raise ApiError(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         if request.protocol is not None:
             self.on_authenticated(request.protocol)
 
-    async def _verb(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _dispatch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
         view = negotiate(request.headers.get("Accept", ""), request.query.get("includeObject", ""))
-        resource, verb = target.resource, _verb_of(request.method, target)
-        allowed = resource.subresources[target.subresource] if target.subresource else resource.verbs
+        resource, verb = info.resource, _verb_of(request.method, info)
+        allowed = resource.subresources[info.subresource] if info.subresource else resource.verbs
         if verb not in allowed:
-            raise errors.method_not_allowed()
+            raise status_errors.method_not_allowed()
         if verb == "list":
-            return await self._list(request, target, view)
+            return await self._list(request, info, view)
         if verb == "get":
-            found = self._registry.get(resource, target.namespace, target.name)
-            return self._shown(resource, found, view)
+            return self._object_response(resource, self._registry.get(resource, info.namespace, info.name), view)
         if verb == "deletecollection":
-            return self._delete_collection(request, target, view)
+            return self._delete_collection(request, info, view)
         if resource.answer and request.content_type not in _BODY_TYPES:
             return _json(self._answer(resource, {}), 201)  # kubectl asks in protobuf; the answer is the same for all
         body = await _body(request, optional=verb == "delete", patch=verb == "patch")
-        return self._write(verb, target, body, request, view)
+        return self._write(verb, info, body, request, view)
 
-    def _write(self, verb: str, target: Target, body: Any, request: web.Request, view: View) -> web.Response:
-        resource, dry_run = target.resource, "dryRun" in request.query
-        place = (resource, target.namespace)
+    def _write(self, verb: str, info: RequestInfo, body: Any, request: web.Request, view: View) -> web.Response:
+        resource, dry_run = info.resource, "dryRun" in request.query
         if verb == "delete":
-            return self._delete(target, _delete_options(body, request.query), view)
+            return self._delete(info, _delete_options(body, request.query), view)
         if verb == "patch":
             obj = self._registry.patch(
-                *place, target.name, body, request.content_type, subresource=target.subresource, dry_run=dry_run
+                resource,
+                info.namespace,
+                info.name,
+                body,
+                request.content_type,
+                subresource=info.subresource,
+                dry_run=dry_run,
             )
-            return self._shown(resource, obj, view)
-        if verb == "create" and target.subresource:
-            return self._pod_action(target, body)
+            return self._object_response(resource, obj, view)
+        if verb == "create" and info.subresource:
+            return self._create_pod_subresource(info, body)
         check_type(resource, body)
         if verb == "update":
             obj, created = self._registry.replace(
-                *place, target.name, body, subresource=target.subresource, dry_run=dry_run
+                resource, info.namespace, info.name, body, subresource=info.subresource, dry_run=dry_run
             )
-            return self._shown(resource, obj, view, 201 if created else 200)
+            return self._object_response(resource, obj, view, 201 if created else 200)
         if resource.answer:
             return _json(self._answer(resource, body), 201)
-        return self._shown(resource, self._registry.create(*place, body, dry_run=dry_run), view, 201)
+        return self._object_response(
+            resource, self._registry.create(resource, info.namespace, body, dry_run=dry_run), view, 201
+        )
 
     def _answer(self, resource: Resource, body: Object) -> Object:
-        """A review with its answer."""
+        """Return the review with its status."""
         head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
         if resource is TOKEN_REVIEWS:
             return head | body | {"status": token_status(body, self._usernames)}
         return head | (resource.answer(body) if resource.answer else body)
 
-    def _pod_action(self, target: Target, body: Any) -> web.Response:
+    def _create_pod_subresource(self, info: RequestInfo, body: Any) -> web.Response:
         """Bind a pod to a node, or evict it."""
-        pod = self._registry.get(PODS, target.namespace, target.name)
-        if target.subresource == "binding":
+        pod = self._registry.get(PODS, info.namespace, info.name)
+        if info.subresource == "binding":
             node_name = pod["spec"].get("nodeName")
             if node_name:
-                raise errors.conflict(PODS, target.name, f'pod {target.name} is already assigned to node "{node_name}"')
-            self._registry.store.put(PODS.stored_as, bound(pod, body["target"]["name"], self._now()))
+                raise status_errors.conflict(
+                    PODS, info.name, f'pod {info.name} is already assigned to node "{node_name}"'
+                )
+            self._registry.store.put(PODS.stored_as, bind_pod(pod, body["target"]["name"], self._now()))
         else:
             options = _delete_options((body or {}).get("deleteOptions"), {})
-            self._registry.delete(PODS, target.namespace, target.name, options)
+            self._registry.delete(PODS, info.namespace, info.name, options)
         return _json(_success(), 201)
 
-    def _delete(self, target: Target, options: DeleteOptions, view: View) -> web.Response:
-        resource = target.resource
-        obj, gone = self._registry.delete(resource, target.namespace, target.name, options)
-        if not gone or resource.rules.returns_deleted:
-            return self._shown(resource, obj, view)
-        named = errors.details(target.name, resource.group, resource.plural)
+    def _delete(self, info: RequestInfo, options: DeleteOptions, view: View) -> web.Response:
+        resource = info.resource
+        obj, gone = self._registry.delete(resource, info.namespace, info.name, options)
+        if not gone or resource.strategy.returns_deleted:
+            return self._object_response(resource, obj, view)
+        named = status_errors.details(info.name, resource.group, resource.plural)
         return _json(_success() | {"details": named | {"uid": obj["metadata"]["uid"]}})
 
-    def _delete_collection(self, request: web.Request, target: Target, view: View) -> web.Response:
-        resource = target.resource
+    def _delete_collection(self, request: web.Request, info: RequestInfo, view: View) -> web.Response:
+        resource = info.resource
         options = list_options(request.query, resource)
         deleted = []
-        for obj in self._selected(target, options):
+        for obj in self._selected(info, options):
             metadata = obj["metadata"]
             deleted.append(self._registry.delete(resource, metadata.get("namespace", ""), metadata["name"])[0])
         metadata = {"resourceVersion": str(self._registry.store.resource_version)}
-        return _json(shown_list(resource, deleted, metadata, view, self._now()))
+        return _json(transform_list(resource, deleted, metadata, view, self._now()))
 
-    async def _list(self, request: web.Request, target: Target, view: View) -> web.StreamResponse:
-        options = list_options(request.query, target.resource)
+    async def _list(self, request: web.Request, info: RequestInfo, view: View) -> web.StreamResponse:
+        options = list_options(request.query, info.resource)
         if options.watch:
-            return await self._watch(request, target, options, view)
+            return await self._watch(request, info, options, view)
         current = self._registry.store.resource_version
         if options.version is not None and options.version > current:
-            raise errors.version_too_large(options.version, current)
-        items = self._selected(target, options)
+            raise status_errors.version_too_large(options.version, current)
+        items = self._selected(info, options)
         items, metadata = _page(items, options, current)
-        return _json(shown_list(target.resource, items, metadata, view, self._now()))
+        return _json(transform_list(info.resource, items, metadata, view, self._now()))
 
-    def _selected(self, target: Target, options: ListOptions) -> list[Object]:
-        objects = self._registry.store.list(target.resource.stored_as, target.namespace)
-        matches = in_namespace(target.namespace, options.matches)
+    def _selected(self, info: RequestInfo, options: ListOptions) -> list[Object]:
+        objects = self._registry.store.list(info.resource.stored_as, info.namespace)
+        matches = in_namespace(info.namespace, options.matches)
         return [obj for obj in objects if matches(obj)]
 
     async def _watch(
-        self, request: web.Request, target: Target, options: ListOptions, view: View
+        self, request: web.Request, info: RequestInfo, options: ListOptions, view: View
     ) -> web.StreamResponse:
         watch = Watch(
             store=self._registry.store,
-            resource=target.resource,
-            namespace=target.namespace,
+            resource=info.resource,
+            namespace=info.namespace,
             options=options,
             view=view,
             now=self._now,
@@ -213,12 +221,12 @@ class ApiServer:
             await response.write(chunk)
         return response
 
-    def _shown(self, resource: Resource, obj: Object, view: View, status: int = 200) -> web.Response:
-        return _json(shown(resource, obj, view, self._now()), status)
+    def _object_response(self, resource: Resource, obj: Object, view: View, status: int = 200) -> web.Response:
+        return _json(transform(resource, obj, view, self._now()), status)
 
 
-def _is_ours(hosts: Sequence[str], own: str) -> bool:
-    """Whether a request was sent to an address, to localhost or to the name we listen at; others may lead anywhere."""
+def _is_own_host(hosts: Sequence[str], own: str) -> bool:
+    """Whether the Host header is an IP address, localhost or the name of this server; DNS may point others here."""
     match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
     if match is None:
         return False
@@ -232,18 +240,18 @@ def _is_ours(hosts: Sequence[str], own: str) -> bool:
     return True
 
 
-def _verb_of(method: str, target: Target) -> str:
+def _verb_of(method: str, info: RequestInfo) -> str:
     """The API's verb for an HTTP method on a collection or an object."""
-    if target.name:
+    if info.name:
         verbs = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-        if target.subresource:
+        if info.subresource:
             verbs["POST"] = "create"
     else:
-        if target.resource.namespaced and not target.namespace and method not in {"GET", "HEAD"}:
-            raise errors.method_not_allowed()
+        if info.resource.namespaced and not info.namespace and method not in {"GET", "HEAD"}:
+            raise status_errors.method_not_allowed()
         verbs = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
     if method not in verbs:
-        raise errors.method_not_allowed()
+        raise status_errors.method_not_allowed()
     return verbs[method]
 
 
@@ -251,7 +259,7 @@ async def _body(request: web.Request, *, optional: bool, patch: bool) -> Any:
     if not patch and request.content_type not in _BODY_TYPES:
         accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
         message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise ApiError(415, "UnsupportedMediaType", message)
+        raise StatusError(415, "UnsupportedMediaType", message)
     raw = await request.read()
     if not raw and optional:
         return None
@@ -259,38 +267,38 @@ async def _body(request: web.Request, *, optional: bool, patch: bool) -> Any:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
         what = "error decoding patch" if patch else "the object provided is unrecognized"
-        raise errors.bad_request(f"{what}: json parse error: {error}") from error
+        raise status_errors.bad_request(f"{what}: json parse error: {error}") from error
 
 
 def _delete_options(body: Any, query: Mapping[str, str]) -> DeleteOptions:
-    given = body or {}
-    preconditions = given.get("preconditions") or {}
-    grace = given.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    options = body or {}
+    preconditions = options.get("preconditions") or {}
+    grace = options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     return DeleteOptions(
         grace_period_seconds=None if grace is None else int(grace),
         uid=preconditions.get("uid"),
         resource_version=preconditions.get("resourceVersion"),
-        dry_run="dryRun" in query or bool(given.get("dryRun")) or flag(query, "dryRun"),
+        dry_run="dryRun" in query or bool(options.get("dryRun")) or query_flag(query, "dryRun"),
     )
 
 
 def _page(items: Sequence[Object], options: ListOptions, current: int) -> tuple[list[Object], Object]:
-    """One page of a list, and the list's metadata; a token names the last object of the page before."""
+    """Return one page of a list and the list's metadata; a continue token names the last object of a page."""
     metadata: Object = {"resourceVersion": str(current)}
     left = list(items)
     if options.continue_token:
         after = _decode_token(options.continue_token)
-        left = [obj for obj in left if _place(obj) > after]
+        left = [obj for obj in left if _sort_key(obj) > after]
     if not options.limit or len(left) <= options.limit:
         return left, metadata
     page, rest = left[: options.limit], left[options.limit :]
-    metadata["continue"] = base64.urlsafe_b64encode("\0".join(_place(page[-1])).encode()).decode()
+    metadata["continue"] = base64.urlsafe_b64encode("\0".join(_sort_key(page[-1])).encode()).decode()
     if not options.selective:
         metadata["remainingItemCount"] = len(rest)
     return page, metadata
 
 
-def _place(obj: Object) -> tuple[str, str]:
+def _sort_key(obj: Object) -> tuple[str, str]:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
@@ -298,7 +306,7 @@ def _decode_token(token: str) -> tuple[str, str]:
     try:
         namespace, _, name = base64.urlsafe_b64decode(token).decode().partition("\0")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise errors.bad_request("continue key is not valid") from error
+        raise status_errors.bad_request("continue key is not valid") from error
     return namespace, name
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.minicluster.clock import human, since, timestamp, utc_now
-from agent.minicluster.errors import Fault
-from agent.minicluster.kinds.columns import AGE, NAME
-from agent.minicluster.resource import STATUS_VERBS, Column, Object, Resource, Rules
+from agent.core.facts import timestamp
+from agent.core.model import Object
+from agent.minicluster.status_errors import StatusCause
+from agent.minicluster.strategy import AGE, NAME, STATUS_VERBS, Column, Resource, Strategy, human_age, human_duration
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,7 +35,7 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 def _approve(new: Object, old: Object) -> None:
     """Only the decision may change; its times are filled in."""
-    now = timestamp(utc_now())
+    now = timestamp(datetime.now(UTC))
     conditions = new["status"].get("conditions") or []
     for condition in conditions:
         condition.setdefault("lastUpdateTime", now)
@@ -48,21 +48,21 @@ def _approve(new: Object, old: Object) -> None:
 
 def _sign(new: Object, old: Object) -> None:
     """The certificate may change, the decision may not."""
-    decided = [one for one in old["status"].get("conditions") or [] if one["type"] in _DECISIONS]
-    others = [one for one in new["status"].get("conditions") or [] if one["type"] not in _DECISIONS]
+    decided = [condition for condition in old["status"].get("conditions") or [] if condition["type"] in _DECISIONS]
+    others = [condition for condition in new["status"].get("conditions") or [] if condition["type"] not in _DECISIONS]
     new["spec"] = old["spec"]
     new["status"] = {key: value for key, value in new["status"].items() if key != "conditions"}
     if decided + others:
         new["status"]["conditions"] = decided + others
 
 
-def _validate(request: Object) -> list[Fault]:
-    spec, faults = request["spec"], []
+def _validate(request: Object) -> list[StatusCause]:
+    spec, causes = request["spec"], []
     if not _is_pem_request(spec.get("request")):
         rule = "PEM block type must be CERTIFICATE REQUEST"
-        faults.append(Fault.invalid("spec.request", spec.get("request"), rule))
-    faults += [Fault.required(f"spec.{field}") for field in ("usages", "signerName") if not spec.get(field)]
-    return faults
+        causes.append(StatusCause.invalid("spec.request", spec.get("request"), rule))
+    causes += [StatusCause.required(f"spec.{field}") for field in ("usages", "signerName") if not spec.get(field)]
+    return causes
 
 
 def _is_pem_request(text: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_pem_request(text: Any) -> bool:
 
 
 def _condition(request: Object) -> str:
-    types = {one["type"] for one in request["status"].get("conditions") or []}
+    types = {condition["type"] for condition in request["status"].get("conditions") or []}
     words = ["Denied"] if "Denied" in types else ["Approved"] if "Approved" in types else ["Pending"]
     if "Failed" in types:
         words.append("Failed")
@@ -85,8 +85,8 @@ def _condition(request: Object) -> str:
 def _cells(request: Object, now: datetime) -> list[Any]:
     metadata, spec = request["metadata"], request["spec"]
     seconds = spec.get("expirationSeconds")
-    duration = "<none>" if seconds is None else human(timedelta(seconds=seconds))
-    age = since(metadata["creationTimestamp"], now)
+    duration = "<none>" if seconds is None else human_duration(timedelta(seconds=seconds))
+    age = human_age(metadata["creationTimestamp"], now)
     return [metadata["name"], age, spec.get("signerName"), spec.get("username"), duration, _condition(request)]
 
 
@@ -98,7 +98,7 @@ SIGNING_REQUESTS = Resource(
     namespaced=False,
     short_names=("csr",),
     subresources={"approval": STATUS_VERBS, "status": STATUS_VERBS},
-    rules=Rules(
+    strategy=Strategy(
         decode=_decode,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,

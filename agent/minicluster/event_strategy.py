@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.minicluster.clock import since
-from agent.minicluster.errors import Fault
-from agent.minicluster.kinds.columns import NAME
-from agent.minicluster.resource import Column, Object, Resource, Rules
-from agent.minicluster.validation import check_micro_time, check_time
+from agent.core.model import Object
+from agent.minicluster.objects import check_micro_time, check_time
+from agent.minicluster.status_errors import StatusCause
+from agent.minicluster.strategy import NAME, Column, Resource, Strategy, human_age
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,17 +52,17 @@ def _decode(event: Object) -> None:
     check_micro_time(event["eventTime"])
 
 
-def _validate(event: Object) -> list[Fault]:
+def _validate(event: Object) -> list[StatusCause]:
     """The namespaces of the event and of its object agree; cluster objects have theirs in `default`."""
     namespace, about = event["metadata"]["namespace"], event["involvedObject"].get("namespace", "")
     allowed = {about} if about else {"default"} if event["eventTime"] is None else {"default", "kube-system"}
-    faults = []
+    causes = []
     if namespace not in allowed and not (about and event["eventTime"] is not None):
-        faults.append(Fault.invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        causes.append(StatusCause.invalid("involvedObject.namespace", about, "does not match event.namespace"))
     if event["eventTime"] is not None:
         needed = ("reportingComponent", "reportingInstance", "action", "reason")
-        faults += [Fault.required(field) for field in needed if not event.get(field)]
-    return faults
+        causes += [StatusCause.required(field) for field in needed if not event.get(field)]
+    return causes
 
 
 def _about(part: str) -> Callable[[Object], str]:
@@ -76,10 +75,10 @@ def _source(event: Object) -> str:
 
 def _cells(event: Object, now: datetime) -> list[Any]:
     about, series = event["involvedObject"], event.get("series") or {}
-    first = since(event["firstTimestamp"] or event["eventTime"], now)
-    last = since(event["lastTimestamp"], now) if event["lastTimestamp"] else first
+    first = human_age(event["firstTimestamp"] or event["eventTime"], now)
+    last = human_age(event["lastTimestamp"], now) if event["lastTimestamp"] else first
     if series:
-        last = since(series.get("lastObservedTime"), now)
+        last = human_age(series.get("lastObservedTime"), now)
     kind = about.get("kind", "").lower()
     instance = event["source"].get("host") or event["reportingInstance"]
     return [
@@ -96,7 +95,7 @@ def _cells(event: Object, now: datetime) -> list[Any]:
     ]
 
 
-_RULES = Rules(
+_STRATEGY = Strategy(
     decode=_decode,
     validate=_validate,
     prepare_update=lambda _new, _old: None,
@@ -128,7 +127,7 @@ EVENTS = Resource(
     kind="Event",
     namespaced=True,
     short_names=("ev",),
-    rules=_RULES,
+    strategy=_STRATEGY,
     field_labels={f"involvedObject.{part}": _about(part) for part in _ABOUT}
     | _FIELD_LABELS
     | {"reportingComponent": lambda event: str(event["reportingComponent"])},
@@ -145,7 +144,7 @@ NEW_EVENTS = Resource(
     kind="Event",
     namespaced=True,
     short_names=("ev",),
-    rules=_RULES,
+    strategy=_STRATEGY,
     field_labels={f"regarding.{part}": _about(part) for part in _ABOUT}
     | _FIELD_LABELS
     | {"reportingController": lambda event: str(event["reportingComponent"])},

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from agent.minicluster import MiniCluster
-from agent.minicluster.listener import MAX_STRANGERS
+from agent.minicluster.cluster import MAX_UNAUTHENTICATED
 
 pytestmark = pytest.mark.anyio
 
@@ -140,10 +140,10 @@ async def test_strangers_take_no_more_than_a_few_connections_and_no_place_of_oth
     ):
         watch = await session.get("/api/v1/nodes?watch=true")
         address = ("127.0.0.1", int(cluster.url.rpartition(":")[2]))
-        strangers = [await asyncio.open_connection(*address) for _ in range(3 * MAX_STRANGERS)]
+        strangers = [await asyncio.open_connection(*address) for _ in range(3 * MAX_UNAUTHENTICATED)]
         async with asyncio.timeout(60):
-            ended = [await reader.read() for reader, _ in strangers[:MAX_STRANGERS]]
-        assert ended == [b""] * MAX_STRANGERS
+            ended = [await reader.read() for reader, _ in strangers[:MAX_UNAUTHENTICATED]]
+        assert ended == [b""] * MAX_UNAUTHENTICATED
         async with session.post("/api/v1/nodes", json={"metadata": {"name": "n"}}) as response:
             assert response.status == 201
         async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, and the little OpenAPI that kubectl asks for."""
+"""API discovery: the groups, versions and resources that are served, and the part of OpenAPI that kubectl reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from agent.core.kubelet_data.version import KUBELET_VERSION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.minicluster.resource import Object, Resource
+    from agent.core.model import Object
+    from agent.minicluster.strategy import Resource
 
 _MAJOR, _MINOR, _ = KUBELET_VERSION.removeprefix("v").split(".")
 VERSION: Object = {
@@ -25,31 +26,27 @@ VERSION: Object = {
 }
 
 
-def documents(resources: Sequence[Resource]) -> dict[str, Object]:
-    """Every document of discovery, by its path."""
-    versions = list(dict.fromkeys((one.group, one.version) for one in resources))
-    found: dict[str, Object] = {"/version": VERSION, "/api": _core(), "/apis": _groups(versions)}
+def discovery_documents(resources: Sequence[Resource]) -> dict[str, Object]:
+    """Return the documents of discovery by path."""
+    versions = list(dict.fromkeys((resource.group, resource.version) for resource in resources))
+    groups = [_group(group, version) for group, version in versions if group]
+    documents: dict[str, Object] = {
+        "/version": VERSION,
+        "/api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []},
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
+    }
     index: dict[str, Object] = {}
     for group, version in versions:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        members = [one for one in resources if (one.group, one.version) == (group, version)]
-        found[path] = _resource_list(group, version, members)
+        members = [resource for resource in resources if (resource.group, resource.version) == (group, version)]
+        documents[path] = _resource_list(group, version, members)
         if group:
-            found[f"/apis/{group}"] = _group(group, version) | {"kind": "APIGroup", "apiVersion": "v1"}
+            documents[f"/apis/{group}"] = _group(group, version) | {"kind": "APIGroup", "apiVersion": "v1"}
         index[path.lstrip("/")] = {"serverRelativeURL": f"/openapi/v3{path}"}
-        found[f"/openapi/v3{path}"] = _openapi_v3(path, members)
-    found["/openapi/v3"] = {"paths": index}
-    found["/openapi/v2"] = {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}}
-    return found
-
-
-def _core() -> Object:
-    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-
-
-def _groups(versions: Sequence[tuple[str, str]]) -> Object:
-    groups = [_group(group, version) for group, version in versions if group]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        documents[f"/openapi/v3{path}"] = _openapi_v3(path, members)
+    documents["/openapi/v3"] = {"paths": index}
+    documents["/openapi/v2"] = {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}}
+    return documents
 
 
 def _group(group: str, version: str) -> Object:
@@ -91,7 +88,7 @@ def _info() -> Object:
 
 
 def _openapi_v3(path: str, resources: Sequence[Resource]) -> Object:
-    """Just enough for kubectl to leave the check of fields to the server: PATCH takes `fieldValidation`."""
+    """Declare `fieldValidation` for PATCH, so that kubectl leaves the validation of fields to the server."""
     paths: dict[str, Any] = {}
     for resource in resources:
         home = f"{path}/namespaces/{{namespace}}" if resource.namespaced else path

@@ -1,9 +1,11 @@
-"""Start the embedded cluster and the real daemon, and show what they make until told to stop."""
+"""`fake-kubelet demo`: the embedded cluster, the real daemon, and a live view of the node that they make."""
 
 import asyncio
 import ctypes
+import os
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from asyncio.subprocess import Process
@@ -12,18 +14,17 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.child_process import python_module
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
 from agent.adapters.settings import load
+from agent.cli.demo_view import Scene, Show, live_screen, plain_lines
 from agent.core import events, lease
 from agent.core.config import Config
 from agent.core.eviction import DEFAULT_HARD, observe
-from agent.demo.certificate import make_tls
-from agent.demo.screen import Show, live_screen, plain_lines
-from agent.demo.view import Scene
 from agent.minicluster import MiniCluster
-from agent.ports import StartError
+from agent.ports import NotSigned, StartError
 
 _HOST = "127.0.0.1"
 _REFRESH_SECONDS = 0.5
@@ -32,8 +33,8 @@ _PR_SET_PDEATHSIG = 1
 _EVICTION_HARD = ",".join(f"{signal}<{value}" for signal, value in DEFAULT_HARD.items())
 
 
-async def demo(duration_seconds: float | None, eviction_hard: str | None) -> None:
-    """Show a node's life until a signal, or for so long; a StartError where it never became ready."""
+async def run_demo(duration_seconds: float | None, eviction_hard: str | None) -> None:
+    """Show a node until a signal, or for `duration_seconds`. Raises StartError if it never became ready."""
     eviction_hard = eviction_hard or _EVICTION_HARD
     config = load(["--eviction-hard", eviction_hard])  # before anything starts: it may be wrong
     stop = asyncio.Event()
@@ -42,22 +43,39 @@ async def demo(duration_seconds: float | None, eviction_hard: str | None) -> Non
     end = None if duration_seconds is None else SystemClock().monotonic() + duration_seconds
     with tempfile.TemporaryDirectory(prefix="fake-kubelet-demo-") as folder:
         kubeconfig, log = Path(folder, "kubeconfig"), Path(folder, "fake-kubelet.log")
-        flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard, *_apart(folder)]
+        flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard, *_isolating_flags(folder)]
         tls, authority = await make_tls(_HOST)
         async with MiniCluster(host=_HOST, ssl_context=tls) as cluster:
             cluster.write_kubeconfig(kubeconfig, certificate_authority=authority)
             async with _daemon(flags, log) as daemon:
                 screen = live_screen if sys.stdout.isatty() else plain_lines
                 with screen(_footer(kubeconfig, log)) as show:
-                    await _watch(cluster, config, show, daemon=daemon, stop=stop, end=end)
+                    await _show_node(cluster, config, show, daemon=daemon, stop=stop, end=end)
                 if daemon.returncode is not None:
                     raise StartError(f"the daemon ended with exit code {daemon.returncode}:\n{_last_lines(log)}")
 
 
-def _apart(folder: str) -> list[str]:
-    """Flags with which the daemon gets in nobody's way: this machine may have a kubelet already, and other users.
+async def make_tls(host: str) -> tuple[ssl.SSLContext, str]:
+    """Make a self-signed certificate for this address; kubectl sends a token over TLS only.
 
-    Its API serves the log files of whoever started the demo: to those alone who have the embedded cluster's token.
+    Returns the context of a server, and the certificate (PEM) as the authority that a client has to trust.
+    """
+    try:
+        pair = await KeyWorker().self_signed(host)
+    except NotSigned as error:
+        raise StartError(str(error)) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with os.fdopen(os.memfd_create("key", os.MFD_CLOEXEC), "w") as memory:  # the key is in no file
+        memory.write(pair.key_pem + pair.certificate_pem)
+        memory.flush()
+        context.load_cert_chain(f"/proc/self/fd/{memory.fileno()}")
+    return context, pair.certificate_pem
+
+
+def _isolating_flags(folder: str) -> list[str]:
+    """Return flags that keep the daemon apart from a kubelet and from other users of this machine.
+
+    Its API serves the log files of the user who started the demo, so it requires the embedded cluster's token.
     """
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
@@ -67,21 +85,21 @@ def _apart(folder: str) -> list[str]:
     return [*serving, *callers, "--cert-dir", str(Path(folder, "pki"))]
 
 
-async def _watch(
+async def _show_node(
     cluster: MiniCluster, config: Config, show: Show, *, daemon: Process, stop: asyncio.Event, end: float | None
 ) -> None:
-    """Show a scene twice a second until the signal, the end or the daemon's death."""
+    """Show a scene twice a second until the signal, the end, or the exit of the daemon."""
     clock = SystemClock()
     host = LinuxHost(config)
     await host.snapshot()
-    seen_ready = False
+    was_ready = False
     while daemon.returncode is None and (end is None or clock.monotonic() < end):
         scene = await _scene(cluster, host, config)
-        seen_ready = seen_ready or scene.ready
+        was_ready = was_ready or scene.ready
         show(scene)
         if await clock.wait(stop, _REFRESH_SECONDS):
             return
-    if daemon.returncode is None and not seen_ready:
+    if daemon.returncode is None and not was_ready:
         raise StartError("the node did not become ready in the time given with --for")
 
 
@@ -101,14 +119,14 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
 
 @asynccontextmanager
 async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
-    """The daemon as anybody would start it, in a process of its own."""
+    """Run the daemon in a process of its own, with the command line that a user would type."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *python_module("agent", *flags),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # Ctrl-C is ours; we pass it on in good order
+            start_new_session=True,  # Ctrl-C goes to the demo, which then ends the daemon
             preexec_fn=_end_with_parent,
         )
     try:
@@ -125,7 +143,7 @@ async def _daemon(flags: list[str], log: Path) -> AsyncIterator[Process]:
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel to end this process when the demo is killed: nobody would know of it."""
+    """Have the kernel end this process when the demo is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -5,11 +5,22 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.minicluster.clock import parse, since, timestamp
-from agent.minicluster.errors import Fault
-from agent.minicluster.kinds.columns import AGE, NAME
-from agent.minicluster.resource import STATUS_VERBS, Column, DeleteOptions, MergeKey, Object, Resource, Rules
-from agent.minicluster.validation import check_quantities, subdomain_faults
+from agent.core.facts import timestamp
+from agent.core.model import Object
+from agent.core.times import parse_time
+from agent.minicluster.objects import check_quantities, validate_subdomain
+from agent.minicluster.status_errors import StatusCause
+from agent.minicluster.strategy import (
+    AGE,
+    NAME,
+    STATUS_VERBS,
+    Column,
+    DeleteOptions,
+    MergeKey,
+    Resource,
+    Strategy,
+    human_age,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,10 +64,10 @@ def _decode(pod: Object) -> None:
 
 def _prepare_create(pod: Object) -> None:
     pod["metadata"]["generation"] = 1
-    pod["status"] = {"phase": "Pending", "qosClass": _quality(pod["spec"])}
+    pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod["spec"])}
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(_tolerates(one, key) for one in tolerations):
+        if not any(_tolerates(toleration, key) for toleration in tolerations):
             wait = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations.append(wait)
 
@@ -65,9 +76,9 @@ def _tolerates(toleration: Object, key: str) -> bool:
     return (toleration.get("key", key), toleration.get("effect", "NoExecute")) == (key, "NoExecute")
 
 
-def _quality(spec: Object) -> str:
+def _qos_class(spec: Object) -> str:
     containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
-    amounts = [(one["resources"].get("requests") or {}, one["resources"].get("limits") or {}) for one in containers]
+    amounts = [(c["resources"].get("requests") or {}, c["resources"].get("limits") or {}) for c in containers]
     if not any(requests or limits for requests, limits in amounts):
         return "BestEffort"
     for requests, limits in amounts:
@@ -90,17 +101,19 @@ def _prepare_status(new: Object, old: Object) -> None:
         new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
 
 
-def _validate(pod: Object) -> list[Fault]:
+def _validate(pod: Object) -> list[StatusCause]:
     spec = pod["spec"]
     if not spec.get("containers"):
-        return [Fault.required("spec.containers")]
-    faults = subdomain_faults("spec.nodeName", spec["nodeName"]) if spec.get("nodeName") else []
+        return [StatusCause.required("spec.containers")]
+    causes = validate_subdomain("spec.nodeName", spec["nodeName"]) if spec.get("nodeName") else []
     for index, container in enumerate(spec["containers"]):
-        faults += [Fault.required(f"spec.containers[{index}].{f}") for f in ("name", "image") if not container.get(f)]
-    return faults
+        causes += [
+            StatusCause.required(f"spec.containers[{index}].{f}") for f in ("name", "image") if not container.get(f)
+        ]
+    return causes
 
 
-def _validate_update(new: Object, old: Object) -> list[Fault]:
+def _validate_update(new: Object, old: Object) -> list[StatusCause]:
     if _frozen(new["spec"]) == _frozen(old["spec"]):
         return []
     allowed = (
@@ -108,47 +121,47 @@ def _validate_update(new: Object, old: Object) -> list[Fault]:
         "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
         "was previously negative)"
     )
-    return [Fault.forbidden("spec", f"pod updates may not change fields other than {allowed}")]
+    return [StatusCause.forbidden("spec", f"pod updates may not change fields other than {allowed}")]
 
 
 def _frozen(spec: Object) -> Object:
     """The part of a pod's spec that no update may touch."""
     frozen = {field: value for field, value in spec.items() if field not in _CHANGEABLE}
     for field in ("containers", "initContainers"):
-        frozen[field] = [one | {"image": ""} for one in spec.get(field, [])]
+        frozen[field] = [container | {"image": ""} for container in spec.get(field, [])]
     return frozen
 
 
-def _soften_delete(pod: Object, options: DeleteOptions, now: datetime) -> Object | None:
-    """A pod that a node may be running goes when its node says so: with a grace period of 0."""
+def _graceful_delete(pod: Object, options: DeleteOptions, now: datetime) -> Object | None:
+    """Keep a pod that a node may be running until its kubelet deletes it with a grace period of 0."""
     metadata, grace = pod["metadata"], options.grace_period_seconds
     asked = pod["spec"]["terminationGracePeriodSeconds"] if grace is None else 1 if grace < 0 else grace
     if not pod["spec"].get("nodeName") or pod["status"]["phase"] in _TERMINAL:
         asked = 0
     if "deletionTimestamp" in metadata:
-        return _sooner(pod, metadata["deletionGracePeriodSeconds"], grace, now)
+        return _shorten_grace_period(pod, metadata["deletionGracePeriodSeconds"], grace, now)
     if asked == 0:
         return None
     marks = {"deletionTimestamp": timestamp(now + timedelta(seconds=asked)), "deletionGracePeriodSeconds": asked}
     return pod | {"metadata": metadata | marks | {"generation": metadata.get("generation", 0) + 1}}
 
 
-def _sooner(pod: Object, before: int, grace: int | None, now: datetime) -> Object | None:
-    """A second delete may only shorten the wait."""
+def _shorten_grace_period(pod: Object, before: int, grace: int | None, now: datetime) -> Object | None:
+    """Shorten the grace period of a pod that is being deleted; it never grows."""
     if grace == 0 or before == 0:
         return None
     if grace is None or grace >= before:
         return pod
-    started = (parse(pod["metadata"]["deletionTimestamp"]) or now) - timedelta(seconds=before)
+    started = parse_time(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=before)
     until = max(started + timedelta(seconds=grace), now)
     marks = {"deletionTimestamp": timestamp(until), "deletionGracePeriodSeconds": max(grace, 1)}
     return pod | {"metadata": pod["metadata"] | marks}
 
 
-def bound(pod: Object, node_name: str, now: datetime) -> Object:
-    """The pod, assigned to a node."""
+def bind_pod(pod: Object, node_name: str, now: datetime) -> Object:
+    """Return the pod, assigned to a node."""
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
-    others = [one for one in pod["status"].get("conditions") or [] if one["type"] != "PodScheduled"]
+    others = [entry for entry in pod["status"].get("conditions") or [] if entry["type"] != "PodScheduled"]
     return pod | {
         "spec": pod["spec"] | {"nodeName": node_name},
         "status": pod["status"] | {"conditions": [*others, scheduled]},
@@ -158,13 +171,13 @@ def bound(pod: Object, node_name: str, now: datetime) -> Object:
 def _cells(pod: Object, now: datetime) -> list[Any]:
     metadata, spec, status = pod["metadata"], pod["spec"], pod["status"]
     statuses = status.get("containerStatuses") or []
-    ready = sum(bool(one.get("ready")) for one in statuses)
+    ready = sum(bool(container.get("ready")) for container in statuses)
     return [
         metadata["name"],
         f"{ready}/{len(spec['containers'])}",
         _summary(pod),
-        str(sum(one.get("restartCount", 0) for one in statuses)),
-        since(metadata["creationTimestamp"], now),
+        str(sum(container.get("restartCount", 0) for container in statuses)),
+        human_age(metadata["creationTimestamp"], now),
         status.get("podIP") or "<none>",
         spec.get("nodeName") or "<none>",
         status.get("nominatedNodeName") or "<none>",
@@ -173,7 +186,7 @@ def _cells(pod: Object, now: datetime) -> list[Any]:
 
 
 def _summary(pod: Object) -> str:
-    """The word kubectl shows as STATUS."""
+    """Return what kubectl prints as STATUS."""
     status = pod["status"]
     if "deletionTimestamp" in pod["metadata"] and status.get("phase") not in _TERMINAL:
         return "Terminating"
@@ -205,14 +218,14 @@ PODS = Resource(
     short_names=("po",),
     categories=("all",),
     subresources={"status": STATUS_VERBS, "binding": ("create",), "eviction": ("create",)},
-    rules=Rules(
+    strategy=Strategy(
         decode=_decode,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         subresources={"status": _prepare_status},
         validate=_validate,
         validate_update=_validate_update,
-        soften_delete=_soften_delete,
+        graceful_delete=_graceful_delete,
         returns_deleted=True,
     ),
     merge_keys={("spec", field): MergeKey(key) for field, key in _SPEC_KEYS.items()}

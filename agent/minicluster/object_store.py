@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.minicluster.resource import Object
+    from agent.core.model import Object
 
 FIRST_RESOURCE_VERSION = 100  # so that a client's "1" is in the past, as on a cluster that has lived a while
 
@@ -29,7 +29,7 @@ class HistoryExpiredError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One object before and after; `old` is None when it was created, `new` when it was deleted."""
 
     version: int
@@ -37,7 +37,7 @@ class Change:
     new: Object | None
 
 
-class Store:
+class ObjectStore:
     """Objects by resource, namespace and name; each write gets the next resourceVersion.
 
     Objects are shared, not copied: whoever reads one must not change it.
@@ -46,7 +46,7 @@ class Store:
     def __init__(self, *, history_length: int = 4096) -> None:
         self._history_length = history_length
         self._objects: defaultdict[str, dict[tuple[str, str], Object]] = defaultdict(dict)
-        self._history: defaultdict[str, list[Change]] = defaultdict(list)
+        self._history: defaultdict[str, list[ObjectChange]] = defaultdict(list)
         self._oldest: defaultdict[str, int] = defaultdict(lambda: FIRST_RESOURCE_VERSION)
         self._latest: defaultdict[str, int] = defaultdict(lambda: FIRST_RESOURCE_VERSION)
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
@@ -78,7 +78,7 @@ class Store:
         self._remember(resource, last, None)
         return last
 
-    def changes(self, resource: str, after: int) -> Sequence[Change]:
+    def changes(self, resource: str, after: int) -> Sequence[ObjectChange]:
         """What happened to a resource after a resourceVersion."""
         if after < self._oldest[resource]:
             raise HistoryExpiredError(self._oldest[resource])
@@ -109,7 +109,7 @@ class Store:
 
     def _remember(self, resource: str, old: Object | None, new: Object | None) -> None:
         history = self._history[resource]
-        history.append(Change(self.resource_version, old, new))
+        history.append(ObjectChange(self.resource_version, old, new))
         if len(history) >= 2 * self._history_length:  # in batches: deleting the head of a list is not free
             self._oldest[resource] = history[self._history_length - 1].version
             del history[: self._history_length]

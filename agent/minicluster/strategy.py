@@ -1,22 +1,22 @@
-"""What the API server has to know about a resource: its names, its verbs and its rules."""
+"""What defines a resource: its names, its verbs, the strategy for writes, and the columns that kubectl prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, TypeAlias
+from datetime import datetime, timedelta
+from typing import Any
 
-from agent.minicluster.errors import Fault
-
-Object: TypeAlias = dict[str, Any]
+from agent.core.model import Object
+from agent.core.times import parse_time
+from agent.minicluster.status_errors import StatusCause
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
 
 
 class MalformedError(Exception):
-    """A value that does not fit its field's type, found while decoding."""
+    """A value does not fit the type of its field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,8 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def _as_given(_: Object) -> None:
-    """Change nothing."""
-
-
-def _no_faults(_: Object) -> list[Fault]:
-    return []
-
-
-def _no_update_faults(_new: Object, _old: Object) -> list[Fault]:
-    return []
+def _unchanged(_: Object) -> None:
+    """Keep the object as the client sent it."""
 
 
 def _status_only(new: Object, old: Object) -> None:
@@ -67,7 +59,7 @@ def _status_only(new: Object, old: Object) -> None:
 
 
 def keep_status(new: Object, old: Object) -> None:
-    """Keep the status, whatever the writer of the main resource sent."""
+    """Keep the status; only the status subresource may change it."""
     _copy("status", new, old)
 
 
@@ -78,24 +70,20 @@ def _copy(part: str, new: Object, old: Object) -> None:
         new.pop(part, None)
 
 
-def _gone_at_once(_obj: Object, _options: DeleteOptions, _now: datetime) -> Object | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What a resource does with an object on its way in; every rule has a harmless default."""
+class Strategy:
+    """The rules of a resource for writes, as upstream's RESTCreateStrategy and its siblings; all have defaults."""
 
-    decode: Callable[[Object], None] = _as_given
+    decode: Callable[[Object], None] = _unchanged
     """Checks types (raising MalformedError) and fills defaults, on every write."""
-    prepare_create: Callable[[Object], None] = _as_given
+    prepare_create: Callable[[Object], None] = _unchanged
     prepare_update: Callable[[Object, Object], None] = keep_status
     subresources: Mapping[str, Callable[[Object, Object], None]] = field(
         default_factory=lambda: {"status": _status_only}
     )
-    validate: Callable[[Object], list[Fault]] = _no_faults
-    validate_update: Callable[[Object, Object], list[Fault]] = _no_update_faults
-    soften_delete: Callable[[Object, DeleteOptions, datetime], Object | None] = _gone_at_once
+    validate: Callable[[Object], list[StatusCause]] = lambda _: []
+    validate_update: Callable[[Object, Object], list[StatusCause]] = lambda _new, _old: []
+    graceful_delete: Callable[[Object, DeleteOptions, datetime], Object | None] = lambda _obj, _options, _now: None
     """The object to keep for now instead of deleting it, or None when it may go at once."""
     create_on_update: bool = False
     unconditional_update: bool = True
@@ -116,7 +104,7 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rules: Rules = field(default_factory=Rules)
+    strategy: Strategy = field(default_factory=Strategy)
     merge_keys: Mapping[tuple[str, ...], MergeKey] = field(default_factory=dict)
     field_labels: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     generic_field_labels: bool = True
@@ -144,3 +132,35 @@ class Resource:
     def api_version(self) -> str:
         """`group/version`, as objects carry it."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+NAME = Column(name="Name", format="name", description="Name of the object, unique within its namespace.")
+AGE = Column(name="Age", description="Time since the object was created.")
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 31536000
+
+
+def human_age(text: str | None, now: datetime) -> str:
+    """Return the age that kubectl prints."""
+    return human_duration(now - parse_time(text)) if text else "<unknown>"
+
+
+def human_duration(duration: timedelta) -> str:
+    """Format a duration as kubectl prints an AGE: at most two units."""
+    seconds = int(duration.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 2 * _MINUTE:
+        return f"{max(seconds, 0)}s"
+    for limit, unit, letter, rest, rest_letter in (
+        (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+        (3 * _HOUR, _MINUTE, "m", 0, ""),
+        (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+        (2 * _DAY, _HOUR, "h", 0, ""),
+        (8 * _DAY, _DAY, "d", _HOUR, "h"),
+        (2 * _YEAR, _DAY, "d", 0, ""),
+        (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+    ):
+        if seconds < limit:
+            left = (seconds % unit) // rest if rest else 0
+            return f"{seconds // unit}{letter}" + (f"{left}{rest_letter}" if left else "")
+    return f"{seconds // _YEAR}y"

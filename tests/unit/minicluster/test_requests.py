@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.minicluster.errors import ApiError
-from agent.minicluster.kinds.event import EVENTS
-from agent.minicluster.kinds.node import NODES
-from agent.minicluster.selectors import everything, field_selector, label_selector
+from agent.minicluster.event_strategy import EVENTS
+from agent.minicluster.node_strategy import NODES
+from agent.minicluster.requests import everything, field_selector, label_selector
+from agent.minicluster.status_errors import StatusError
 
 
 def labelled(**labels: str) -> dict[str, object]:
@@ -41,7 +41,7 @@ def test_labels(text: str, matches: bool) -> None:
 
 @pytest.mark.parametrize("text", ["a in 1", "a in (1", "=b", "a=b c", ",", "a>x"])
 def test_unreadable_labels(text: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         label_selector(text)
     assert refused.value.code == 400
 
@@ -53,5 +53,5 @@ def test_a_comma_in_a_value_is_escaped() -> None:
 
 
 def test_cluster_objects_have_no_namespace_to_select() -> None:
-    with pytest.raises(ApiError, match="field label not supported"):
+    with pytest.raises(StatusError, match="field label not supported"):
         field_selector("metadata.namespace=x", NODES)

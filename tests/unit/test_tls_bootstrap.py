@@ -6,12 +6,12 @@ import pytest
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.child_process import prestart_key_worker
-from agent.bootstrap import plan_bootstrap
 from agent.core.x509 import read_certificates
 from agent.machinery.runner import Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import StartError
 from agent.process import Process
+from agent.tls_bootstrap import plan_bootstrap
 from tests.fakes import FakeClock, FakeHost
 from tests.settings import Certificates, Config
 

@@ -1,4 +1,4 @@
-"""TLS bootstrap: how a node gets its client certificate before it starts, and has it renewed while it runs."""
+"""TLS bootstrap: obtains the client certificate of a node before it starts, and rotates it while the node runs."""
 
 import asyncio
 import logging
@@ -215,7 +215,7 @@ async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Cr
 
 
 def _is_usable(current: Certificate | None, config: Config, clock: Clock) -> bool:
-    """Whether the node can start with this certificate; one of another node will do where there is no bootstrap."""
+    """Whether the node can start with this certificate; without bootstrap, it may be another node's."""
     if current is None or current.is_over(clock.now()):
         return False
     return not config.certificates.bootstrap_kubeconfig or not is_of_another_node(current, config.node_name)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from agent.minicluster.lifecycle import (
+from agent.minicluster.node_lifecycle import (
     NODE_STARTUP_GRACE_SECONDS,
-    Evictions,
-    addressed,
-    evictions,
-    is_silent,
-    labelled,
-    observe,
-    silenced,
-    tainted,
+    EvictionMode,
+    eviction_mode,
+    is_grace_period_over,
+    updated_health,
+    with_beta_labels,
+    with_condition_taints,
+    with_pod_cidr,
+    with_unknown_conditions,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -60,21 +60,23 @@ def taints(obj: dict[str, Any]) -> list[tuple[str, str]]:
     ],
 )
 def test_any_sign_of_life_counts_from_when_it_was_seen(seen: str, renewed: str | None, at: float, silent: bool) -> None:
-    first = observe(None, node(heartbeat="t0"), lease("r0"), 0.0)
+    first = updated_health(None, node(heartbeat="t0"), lease("r0"), 0.0)
     current = node(heartbeat=seen)
-    pulse = observe(first, current, lease(renewed) if renewed else None, at)
-    assert is_silent(pulse, current, at, GRACE) is silent
+    health = updated_health(first, current, lease(renewed) if renewed else None, at)
+    assert is_grace_period_over(health, current, at, GRACE) is silent
 
 
 def test_a_node_that_never_posted_has_the_startup_grace_period() -> None:
     silent_node = node(ready=None)
-    pulse = observe(None, silent_node, None, 0.0)
-    assert not is_silent(pulse, silent_node, NODE_STARTUP_GRACE_SECONDS, GRACE)
-    assert is_silent(pulse, silent_node, NODE_STARTUP_GRACE_SECONDS + 1, GRACE)
+    health = updated_health(None, silent_node, None, 0.0)
+    assert not is_grace_period_over(health, silent_node, NODE_STARTUP_GRACE_SECONDS, GRACE)
+    assert is_grace_period_over(health, silent_node, NODE_STARTUP_GRACE_SECONDS + 1, GRACE)
 
 
 def test_a_silenced_node_keeps_what_is_not_its_kubelets() -> None:
-    after = silenced(node(NetworkUnavailable="False", MemoryPressure="Unknown"), NOW)["status"]["conditions"]
+    after = with_unknown_conditions(node(NetworkUnavailable="False", MemoryPressure="Unknown"), NOW)["status"][
+        "conditions"
+    ]
     told = {one["type"]: (one["status"], one.get("reason")) for one in after}
     assert told == {
         "Ready": ("Unknown", "NodeStatusUnknown"),
@@ -88,8 +90,8 @@ def test_a_silenced_node_keeps_what_is_not_its_kubelets() -> None:
 
 
 def test_silencing_twice_changes_nothing() -> None:
-    once = silenced(node(), NOW)
-    assert silenced(once, NOW.replace(year=2027)) == once
+    once = with_unknown_conditions(node(), NOW)
+    assert with_unknown_conditions(once, NOW.replace(year=2027)) == once
 
 
 @pytest.mark.parametrize(
@@ -106,57 +108,57 @@ def test_silencing_twice_changes_nothing() -> None:
     ],
 )
 def test_conditions_become_taints(ready: str | None, others: dict[str, str], expected: list[Any]) -> None:
-    assert taints(tainted(node(ready, **others), NOW)) == expected
+    assert taints(with_condition_taints(node(ready, **others), NOW)) == expected
 
 
 def test_taints_are_swapped_and_those_of_others_stay() -> None:
     own = {"key": "own", "effect": "NoExecute"}
-    before = tainted(node("False"), NOW)
+    before = with_condition_taints(node("False"), NOW)
     before["spec"]["taints"].insert(0, own)
-    after = tainted(before | {"status": node("Unknown")["status"]}, NOW)
+    after = with_condition_taints(before | {"status": node("Unknown")["status"]}, NOW)
     assert taints(after) == [("own", "NoExecute"), ("unreachable", "NoSchedule"), ("unreachable", "NoExecute")]
 
 
 def test_a_taint_that_stays_keeps_its_time() -> None:
-    before = tainted(node("False"), NOW)
-    assert tainted(before, NOW.replace(year=2027)) is before
+    before = with_condition_taints(node("False"), NOW)
+    assert with_condition_taints(before, NOW.replace(year=2027)) is before
 
 
 def test_a_node_without_taints_has_no_list_of_them() -> None:
-    healthy = tainted(node("False"), NOW) | {"status": node("True")["status"]}
-    assert "taints" not in tainted(healthy, NOW)["spec"]
+    healthy = with_condition_taints(node("False"), NOW) | {"status": node("True")["status"]}
+    assert "taints" not in with_condition_taints(healthy, NOW)["spec"]
 
 
 @pytest.mark.parametrize(
     ("others", "mode"),
     [
-        pytest.param([], Evictions.WITHDRAWN, id="alone in the cluster"),
-        pytest.param([node("False")], Evictions.WITHDRAWN, id="all are down"),
-        pytest.param([node("True")], Evictions.NORMAL, id="half of two"),
-        pytest.param([node("False"), node("True"), node("True")], Evictions.NORMAL, id="half of four"),
-        pytest.param([node("False"), node("False"), node("True")], Evictions.SUSPENDED, id="three of four"),
-        pytest.param([node("True", zone="z")], Evictions.NORMAL, id="its zone is down, another is not"),
-        pytest.param([node("False")] * 39 + [node("True")] * 11, Evictions.NORMAL, id="most of a large zone"),
+        pytest.param([], EvictionMode.WITHDRAWN, id="alone in the cluster"),
+        pytest.param([node("False")], EvictionMode.WITHDRAWN, id="all are down"),
+        pytest.param([node("True")], EvictionMode.NORMAL, id="half of two"),
+        pytest.param([node("False"), node("True"), node("True")], EvictionMode.NORMAL, id="half of four"),
+        pytest.param([node("False"), node("False"), node("True")], EvictionMode.SUSPENDED, id="three of four"),
+        pytest.param([node("True", zone="z")], EvictionMode.NORMAL, id="its zone is down, another is not"),
+        pytest.param([node("False")] * 39 + [node("True")] * 11, EvictionMode.NORMAL, id="most of a large zone"),
     ],
 )
-def test_evictions_depend_on_the_neighbours(others: list[dict[str, Any]], mode: Evictions) -> None:
+def test_evictions_depend_on_the_neighbours(others: list[dict[str, Any]], mode: EvictionMode) -> None:
     down = node("False")
-    assert evictions(down, [down, *others]) is mode
+    assert eviction_mode(down, [down, *others]) is mode
 
 
 @pytest.mark.parametrize(
     ("before", "mode", "evicting"),
     [
-        ("True", Evictions.NORMAL, True),
-        ("True", Evictions.SUSPENDED, False),
-        ("True", Evictions.WITHDRAWN, False),
-        ("False", Evictions.SUSPENDED, True),
-        ("False", Evictions.WITHDRAWN, False),
+        ("True", EvictionMode.NORMAL, True),
+        ("True", EvictionMode.SUSPENDED, False),
+        ("True", EvictionMode.WITHDRAWN, False),
+        ("False", EvictionMode.SUSPENDED, True),
+        ("False", EvictionMode.WITHDRAWN, False),
     ],
 )
-def test_taints_that_evict_follow_the_mode(before: str, mode: Evictions, evicting: bool) -> None:
-    was = tainted(node(before), NOW)
-    after = tainted(was | {"status": node("Unknown")["status"]}, NOW, mode)
+def test_taints_that_evict_follow_the_mode(before: str, mode: EvictionMode, evicting: bool) -> None:
+    was = with_condition_taints(node(before), NOW)
+    after = with_condition_taints(was | {"status": node("Unknown")["status"]}, NOW, mode)
     assert (("unreachable", "NoExecute") in taints(after)) is evicting
     assert ("unreachable", "NoSchedule") in taints(after)
     assert ("not-ready", "NoExecute") not in taints(after)
@@ -165,11 +167,11 @@ def test_taints_that_evict_follow_the_mode(before: str, mode: Evictions, evictin
 def test_old_labels_follow_the_new_ones() -> None:
     given = node()
     given["metadata"]["labels"] = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "plan9"}
-    assert labelled(given)["metadata"]["labels"]["beta.kubernetes.io/os"] == "linux"
-    assert "labels" not in labelled({"metadata": {}})["metadata"]
+    assert with_beta_labels(given)["metadata"]["labels"]["beta.kubernetes.io/os"] == "linux"
+    assert "labels" not in with_beta_labels({"metadata": {}})["metadata"]
 
 
 def test_a_node_keeps_its_addresses() -> None:
-    first = addressed(node(), "10.244.0.0/24")
-    assert addressed(first, "10.244.1.0/24") is first
-    assert addressed(node(), "")["spec"] == {}
+    first = with_pod_cidr(node(), "10.244.0.0/24")
+    assert with_pod_cidr(first, "10.244.1.0/24") is first
+    assert with_pod_cidr(node(), "")["spec"] == {}

@@ -1,4 +1,4 @@
-"""Effective settings as a file to read or to use, with where each value came from."""
+"""`fake-kubelet config show`: the effective settings as YAML or JSON, with the origin of each value."""
 
 import json
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, K
 from agent.adapters.settings.zpages import kubeletconfig
 
 
-def as_json(settings: Effective) -> str:
-    """One object: kubelet's settings as its /configz has them, ours, the flags that are no field, and all origins."""
+def settings_json(settings: Effective) -> str:
+    """Return one object: kubelet's settings as /configz has them, our own, the flags without a field, and origins."""
     shown = {
         "kubeletconfig": kubeletconfig(settings),
         "fakekubeletconfig": encode(FAKE, settings.fake) | {"apiVersion": FAKE_API, "kind": FAKE_KIND},
@@ -24,8 +24,8 @@ def as_json(settings: Effective) -> str:
     return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
 
 
-def as_yaml(settings: Effective) -> str:
-    """Two documents that `--config` takes; what is no default says in a comment where it came from."""
+def settings_yaml(settings: Effective) -> str:
+    """Return two documents that `--config` takes; a comment names the origin of each value that is no default."""
     lines = [f"apiVersion: {KUBELET_API}", f"kind: {KUBELET_KIND}"]
     lines += _lines(KUBELET, encode(KUBELET, settings.kubelet), _origins(settings))
     lines += ["---", f"apiVersion: {FAKE_API}", f"kind: {FAKE_KIND}"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from agent.minicluster.clock import since
-from agent.minicluster.errors import Fault
-from agent.minicluster.kinds.columns import AGE, NAME
-from agent.minicluster.resource import STATUS_VERBS, Column, MergeKey, Object, Resource, Rules
-from agent.minicluster.validation import (
+from agent.core.model import Object
+from agent.minicluster.objects import (
     check_quantities,
     check_time,
-    label_value_faults,
-    qualified_name_faults,
+    validate_label_value,
+    validate_qualified_name,
     without_empty,
 )
+from agent.minicluster.status_errors import StatusCause
+from agent.minicluster.strategy import AGE, NAME, STATUS_VERBS, Column, MergeKey, Resource, Strategy, human_age
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,73 +63,75 @@ def _prepare_create(node: Object) -> None:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
 
 
-def _validate(node: Object) -> list[Fault]:
+def _validate(node: Object) -> list[StatusCause]:
     status = node["status"]
-    faults = _taint_faults(node["spec"].get("taints", []))
+    causes = _validate_taints(node["spec"].get("taints", []))
     for part in ("capacity", "allocatable"):
         for name, value in (status.get(part) or {}).items():
-            faults += _amount_faults(f"status.{part}.{name}", name, str(value))
-    return faults + _feature_faults(status.get("declaredFeatures", []))
+            causes += _validate_amount(f"status.{part}.{name}", name, str(value))
+    return causes + _validate_features(status.get("declaredFeatures", []))
 
 
-def _amount_faults(field: str, name: str, value: str) -> list[Fault]:
+def _validate_amount(field: str, name: str, value: str) -> list[StatusCause]:
     if value.startswith("-"):
-        return [Fault.invalid(field, value, "must be greater than or equal to 0")]
+        return [StatusCause.invalid(field, value, "must be greater than or equal to 0")]
     if name in _INTEGER_RESOURCES and ("." in value or value.endswith("m")):
-        return [Fault.invalid(field, value, "must be an integer")]
+        return [StatusCause.invalid(field, value, "must be an integer")]
     return []
 
 
-def _feature_faults(features: list[str]) -> list[Fault]:
-    faults = []
-    for index, (one, following) in enumerate(pairwise(features), start=1):
+def _validate_features(features: list[str]) -> list[StatusCause]:
+    causes = []
+    for index, (feature, following) in enumerate(pairwise(features), start=1):
         field = f"status.declaredFeatures[{index}]"
-        if one == following:
-            faults.append(Fault.duplicate(field, following))
-        elif one > following:
-            faults.append(Fault.invalid(field, following, "list must be sorted alphabetically"))
-    return faults
+        if feature == following:
+            causes.append(StatusCause.duplicate(field, following))
+        elif feature > following:
+            causes.append(StatusCause.invalid(field, following, "list must be sorted alphabetically"))
+    return causes
 
 
-def _taint_faults(taints: list[Object]) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_taints(taints: list[Object]) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     seen = set()
     for index, taint in enumerate(taints):
         field = f"metadata.taints[{index}]"  # upstream reports them under metadata, not spec
-        faults += qualified_name_faults(f"{field}.key", taint.get("key", ""))
-        faults += label_value_faults(f"{field}.value", taint.get("value", ""))
+        causes += validate_qualified_name(f"{field}.key", taint.get("key", ""))
+        causes += validate_label_value(f"{field}.value", taint.get("value", ""))
         effect = taint.get("effect", "")
         if not effect:
-            faults.append(Fault.required(f"{field}.effect"))
+            causes.append(StatusCause.required(f"{field}.effect"))
         elif effect not in _EFFECTS:
-            faults.append(Fault.unsupported(f"{field}.effect", effect, _EFFECTS))
+            causes.append(StatusCause.unsupported(f"{field}.effect", effect, _EFFECTS))
         if (taint.get("key"), effect) in seen:
-            faults.append(Fault.duplicate(field, _go_taint(taint), "taints must be unique by key and effect pair"))
+            causes.append(
+                StatusCause.duplicate(field, _go_taint(taint), "taints must be unique by key and effect pair")
+            )
         seen.add((taint.get("key"), effect))
-    return faults
+    return causes
 
 
 def _go_taint(taint: Object) -> Object:
-    given = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": taint.get("effect", "")}
-    return given | {"TimeAdded": taint.get("timeAdded")}
+    fields = {"Key": taint.get("key", ""), "Value": taint.get("value", ""), "Effect": taint.get("effect", "")}
+    return fields | {"TimeAdded": taint.get("timeAdded")}
 
 
-def _validate_update(new: Object, old: Object) -> list[Fault]:
-    faults = []
+def _validate_update(new: Object, old: Object) -> list[StatusCause]:
+    causes = []
     seen = set()
     for index, address in enumerate(new["status"].get("addresses", [])):
-        one = (address.get("type", ""), address.get("address", ""))
-        if one in seen:
+        key = (address.get("type", ""), address.get("address", ""))
+        if key in seen:
             field = f"status.addresses[{index}]"
-            faults.append(Fault.duplicate(field, {"Type": one[0], "Address": one[1]}))
-        seen.add(one)
+            causes.append(StatusCause.duplicate(field, {"Type": key[0], "Address": key[1]}))
+        seen.add(key)
     was, now = old["spec"], new["spec"]
     for field, word in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
         if was.get(field) and was[field] != now.get(field):
-            faults.append(
-                Fault.forbidden(f"spec.{field}", f'node updates may not change {word} except from "" to valid')
+            causes.append(
+                StatusCause.forbidden(f"spec.{field}", f'node updates may not change {word} except from "" to valid')
             )
-    return faults
+    return causes
 
 
 def _cells(node: Object, now: datetime) -> list[Any]:
@@ -142,7 +143,7 @@ def _cells(node: Object, now: datetime) -> list[Any]:
         node["metadata"]["name"],
         _readiness(node),
         ",".join(sorted(roles - {""})) or "<none>",
-        since(node["metadata"]["creationTimestamp"], now),
+        human_age(node["metadata"]["creationTimestamp"], now),
         info["kubeletVersion"],
         _address(node, "InternalIP"),
         _address(node, "ExternalIP"),
@@ -153,14 +154,14 @@ def _cells(node: Object, now: datetime) -> list[Any]:
 
 
 def _readiness(node: Object) -> str:
-    ready = [one.get("status") for one in node["status"].get("conditions", []) if one.get("type") == "Ready"]
+    ready = [entry.get("status") for entry in node["status"].get("conditions", []) if entry.get("type") == "Ready"]
     word = "Unknown" if not ready else "Ready" if ready[-1] == "True" else "NotReady"
     return f"{word},SchedulingDisabled" if node["spec"].get("unschedulable") else word
 
 
 def _address(node: Object, kind: str) -> str:
-    found = (one["address"] for one in node["status"].get("addresses", []) if one.get("type") == kind)
-    return next(found, "<none>")
+    addresses = (entry["address"] for entry in node["status"].get("addresses", []) if entry.get("type") == kind)
+    return next(addresses, "<none>")
 
 
 NODES = Resource(
@@ -170,7 +171,9 @@ NODES = Resource(
     namespaced=False,
     short_names=("no",),
     subresources={"status": STATUS_VERBS},
-    rules=Rules(decode=_decode, prepare_create=_prepare_create, validate=_validate, validate_update=_validate_update),
+    strategy=Strategy(
+        decode=_decode, prepare_create=_prepare_create, validate=_validate, validate_update=_validate_update
+    ),
     merge_keys={
         ("status", "conditions"): MergeKey("type"),
         ("status", "addresses"): MergeKey("type"),

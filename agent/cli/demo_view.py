@@ -1,0 +1,180 @@
+"""What the demo shows of the node, and how: a live screen in a terminal, plain lines anywhere else."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.core.conditions import PRESSURE_TYPES, find_condition, is_ready
+from agent.core.eviction import Observation, Threshold
+from agent.core.model import Object
+from agent.core.quantity import Quantity
+from agent.core.times import parse_time
+
+_EVENTS_SHOWN = 6
+_SUMMARY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything that the view depends on, at one time."""
+
+    node: Object | None
+    lease: Object | None
+    events: Sequence[Object]
+    signals: Mapping[str, Observation]
+    thresholds: Sequence[Threshold]
+    now: datetime
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Node is Ready."""
+        return self.node is not None and is_ready(self.node.get("status", {}))
+
+
+Show = Callable[[Scene], None]
+
+
+@contextmanager
+def live_screen(footer: str) -> Iterator[Show]:
+    """Draw each scene over the last one, small enough for 24 lines."""
+    from rich.console import Console  # noqa: PLC0415  a quarter of a second that only a terminal pays for
+    from rich.live import Live  # noqa: PLC0415
+    from rich.panel import Panel  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    def drawn(scene: Scene) -> Panel:
+        page = Table.grid(padding=(0, 2))
+        for title, rows in sections(scene):
+            table = Table.grid(padding=(0, 2))
+            for row in rows:
+                table.add_row(
+                    *(Text(cell, style=_colour(row[0], cell), no_wrap=True, overflow="ellipsis") for cell in row)
+                )
+            page.add_row(Text(title, style="bold cyan"), table)
+        return Panel(page, title="fake-kubelet demo", subtitle="Ctrl-C ends it")
+
+    console = Console()
+    console.print(Text(footer, style="dim"))
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda scene: live.update(drawn(scene), refresh=True)
+
+
+def _colour(subject: str, cell: str) -> str:
+    # False is good news about pressure, and bad news about readiness.
+    if cell in {"True", "False"}:
+        return "bold green" if (cell == "True") == (subject == "Ready") else "bold red"
+    return "bold red" if cell in {"Unknown", "Warning"} else ""
+
+
+@contextmanager
+def plain_lines(footer: str) -> Iterator[Show]:
+    """Print the whole view when the node becomes ready, each event once, and a summary now and then."""
+    print(footer, flush=True)  # noqa: T201
+    printed: set[str] = set()
+    was_ready = False
+    last_summary = None
+
+    def show(scene: Scene) -> None:
+        nonlocal was_ready, last_summary
+        for event in scene.events:
+            if event["metadata"]["name"] not in printed:
+                printed.add(event["metadata"]["name"])
+                print(f"event {event['type']} {event['reason']}: {event['message']}", flush=True)  # noqa: T201
+        if scene.ready and not was_ready:
+            was_ready = True
+            print("\n".join(_text(scene)), flush=True)  # noqa: T201
+        if last_summary is None or (scene.now - last_summary).total_seconds() >= _SUMMARY_SECONDS:
+            last_summary = scene.now
+            print(summary_line(scene), flush=True)  # noqa: T201
+
+    yield show
+
+
+def _text(scene: Scene) -> Iterator[str]:
+    for title, rows in sections(scene):
+        yield title
+        widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+        for row in rows:
+            yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+
+
+def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield the sections of the view, each with a title and rows of cells."""
+    if scene.node is None:
+        yield "Node", [["waiting for the node to register itself"]]
+        return
+    status = scene.node["status"]
+    addresses = [entry["address"] for entry in status.get("addresses", []) if entry["type"] == "InternalIP"]
+    yield "Node", [[scene.node["metadata"]["name"], status["nodeInfo"]["kubeletVersion"], " ".join(addresses)]]
+    yield "Conditions", [_condition(scene, kind) for kind in ("Ready", *PRESSURE_TYPES)]
+    yield "Resources", [["", "capacity", "allocatable"], *_resources(status)]
+    yield "Heartbeat", [["lease", _lease(scene)], ["status", _report(scene, status)]]
+    newest = sorted(scene.events, key=lambda event: event["metadata"]["creationTimestamp"])[-_EVENTS_SHOWN:]
+    yield "Events", [_event(event, scene.now) for event in newest] or [["none yet"]]
+
+
+def summary_line(scene: Scene) -> str:
+    """Return the node in one line, for a log."""
+    if scene.node is None:
+        return "waiting for the node to register itself"
+    status = scene.node["status"]
+    states = " ".join(f"{kind}={_state(status, kind)}" for kind in ("Ready", *PRESSURE_TYPES))
+    return f"node {scene.node['metadata']['name']} {states} | lease {_lease(scene)} | status {_report(scene, status)}"
+
+
+def _condition(scene: Scene, kind: str) -> list[str]:
+    status = scene.node["status"] if scene.node else {}
+    condition = find_condition(status, kind) or {}
+    detail = condition.get("message", "") if kind == "Ready" else _signals(scene, kind)
+    return [kind, _state(status, kind), detail]
+
+
+def _state(status: Object, kind: str) -> str:
+    return str((find_condition(status, kind) or {}).get("status", "Unknown"))
+
+
+def _signals(scene: Scene, kind: str) -> str:
+    """Return each signal of a condition, with its threshold."""
+    texts = []
+    for threshold in scene.thresholds:
+        signal = scene.signals.get(threshold.signal)
+        if threshold.condition == kind and signal and threshold.signal.startswith(("memory.", "nodefs.", "pid.")):
+            of = _amount(threshold.signal, threshold.value.of(signal.capacity))
+            texts.append(f"{threshold.signal} {_amount(threshold.signal, signal.available)} (pressure below {of})")
+    return ", ".join(texts) or "no threshold set"
+
+
+def _amount(signal: str, amount: int) -> str:
+    if signal.startswith("pid.") or signal.endswith(".inodesFree"):
+        return str(amount)
+    return f"{amount / 2**30:.1f}Gi" if amount >= 2**30 else f"{amount / 2**20:.0f}Mi"
+
+
+def _resources(status: Object) -> list[list[str]]:
+    allocatable = status.get("allocatable", {})
+    rows = ((name, str(text), str(allocatable.get(name, "-"))) for name, text in status.get("capacity", {}).items())
+    return [list(row) for row in rows if Quantity.parse(row[1]).nano]
+
+
+def _lease(scene: Scene) -> str:
+    if scene.lease is None:
+        return "none yet"
+    spec = scene.lease["spec"]
+    age = _seconds_since(spec["renewTime"], scene.now)
+    return f"renewed {age:.1f}s ago by {spec['holderIdentity']}, good for {spec['leaseDurationSeconds']}s"
+
+
+def _report(scene: Scene, status: Object) -> str:
+    ready = find_condition(status, "Ready")
+    return f"last reported {_seconds_since(ready['lastHeartbeatTime'], scene.now):.0f}s ago" if ready else "none yet"
+
+
+def _event(event: Object, now: datetime) -> list[str]:
+    age = _seconds_since(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"], now)
+    return [f"{age:.0f}s", event["type"], event["reason"], event["message"]]
+
+
+def _seconds_since(timestamp: str, now: datetime) -> float:
+    return max(0.0, (now - parse_time(timestamp)).total_seconds())
