@@ -32,9 +32,9 @@ from agent.adapters.credentials import Credentials
 from agent.adapters.keepalive import notice_silence
 from agent.adapters.request_metrics import RequestMetrics
 from agent.adapters.resolver import LaneResolver
-from agent.core.goduration import format_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
+from agent.core.times import format_seconds
 from agent.ports import Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)

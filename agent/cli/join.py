@@ -17,7 +17,7 @@ from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.adapters.settings.values import WITHOUT_VALUE
 from agent.core.discovery import Token, parse_pins, parse_token
 from agent.core.errors import ConfigError
-from agent.core.goduration import parse_seconds
+from agent.core.times import parse_seconds
 
 _ROWS = (
     Flag("token", "string", OURS, "Bootstrap token, to find the cluster with and to be let in.", metavar="TOKEN"),

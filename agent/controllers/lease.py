@@ -5,10 +5,10 @@ from contextlib import suppress
 
 from agent.controllers.state import NodeState
 from agent.core.csinode import is_owned_by
-from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
 from agent.core.schedule import coalesced, jittered
+from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent.core.conditions import find_condition
-from agent.core.goduration import format_seconds
 from agent.core.model import Object
+from agent.core.times import format_seconds
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, ServiceManager
 

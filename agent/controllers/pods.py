@@ -10,7 +10,6 @@ from typing import NamedTuple
 from agent.controllers.pod_store import CachedPod, PodStore, uid_of
 from agent.controllers.state import NodeState
 from agent.controllers.static_pods import StaticPodController
-from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
@@ -30,7 +29,7 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import kill_for_preemption, make_room
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from agent.core.times import parse_time
+from agent.core.times import parse_time, timestamp
 from agent.klog import V2
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth

@@ -4,10 +4,10 @@ import logging
 
 from agent.controllers.state import NodeState
 from agent.core.events import status_events
-from agent.core.goduration import format_seconds
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch
 from agent.core.schedule import jittered
+from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth

@@ -8,10 +8,10 @@ from agent.controllers.pods import PodController
 from agent.controllers.state import NodeState
 from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
-from agent.core.goduration import format_seconds
 from agent.core.metrics import Gauge, Registry
 from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
+from agent.core.times import format_seconds
 from agent.klog import V1
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind, Recorder

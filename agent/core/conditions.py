@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from agent.core.capacity import missing_capacity
-from agent.core.facts import Facts, timestamp
+from agent.core.facts import Facts
 from agent.core.model import Object
+from agent.core.times import timestamp
 
 # type → (reason, message) while True, (reason, message) while False
 _PRESSURE = {

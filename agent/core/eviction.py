@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.errors import ConfigError
-from agent.core.goduration import parse_seconds
 from agent.core.model import Filesystem, HostSnapshot
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import parse_seconds
 
 # kubelet v1.36: eviction.signalToNodeCondition
 CONDITION_OF_SIGNAL = {

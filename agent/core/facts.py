@@ -1,7 +1,7 @@
 """Everything a setter may know, and the error it may raise."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from agent.core.config import Config
 from agent.core.model import HostSnapshot, Object
@@ -21,13 +21,3 @@ class Facts:
 
 class FieldError(Exception):
     """A setter cannot fill its fields; they keep their previous value."""
-
-
-def timestamp(moment: datetime) -> str:
-    """A time as Kubernetes writes it: RFC 3339 in UTC, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_timestamp(moment: datetime) -> str:
-    """A time as Kubernetes' MicroTime, always with six decimals."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

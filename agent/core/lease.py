@@ -2,9 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.facts import micro_timestamp
 from agent.core.model import Object
-from agent.core.times import exact_time
+from agent.core.times import exact_time, micro_timestamp
 
 NAMESPACE = "kube-node-lease"
 

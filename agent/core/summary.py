@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from agent.core.facts import timestamp
 from agent.core.model import Filesystem, Object
+from agent.core.times import timestamp
 from agent.core.usage import CgroupUsage, HostUsage, InterfaceUsage, MemoryUsage, Pressure, Stall
 
 _DEFAULT_INTERFACE = "eth0"  # kubelet v1.36: stats/helper.go; its figures stand for the node's

@@ -210,7 +210,7 @@ MUTANTS = (
         '{**facts.observed.get("capacity", {}), **_printed(own)}',
         "_printed(own)",
     ),
-    # quantity.py, goduration.py, gonumber.py, times.py, facts.py
+    # quantity.py, times.py
     Mutant(
         "a quantity is rounded down",
         "quantity.py",
@@ -243,27 +243,27 @@ MUTANTS = (
     ),
     Mutant(
         "a duration drops its fraction",
-        "goduration.py",
+        "times.py",
         "return int(whole or 0) * _UNITS[unit] + part",
         "return int(whole or 0) * _UNITS[unit]",
     ),
     Mutant(
         "the largest int64 is out of range",
-        "gonumber.py",
+        "quantity.py",
         "<= int(text) < 2 ** (bits - 1):",
         "<= int(text) < 2 ** (bits - 1) - 1:",
     ),
     Mutant(
         "an offset is added where it comes off",
         "times.py",
-        'timezone(-offset if found[8] == "-" else offset)',
+        'timezone(-offset if match[8] == "-" else offset)',
         "timezone(offset)",
     ),
     Mutant(
         "the decimals of a second lose their place",
         "times.py",
-        '(found[7] or "")[:6].ljust(6, "0")',
-        '((found[7] or "")[:6] or "0")',
+        '(match[7] or "")[:6].ljust(6, "0")',
+        '((match[7] or "")[:6] or "0")',
     ),
     Mutant(
         "a far time has no end",
@@ -273,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "a time is written in its own zone",
-        "facts.py",
+        "times.py",
         'return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")',
         'return moment.strftime("%Y-%m-%dT%H:%M:%SZ")',
     ),

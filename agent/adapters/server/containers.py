@@ -9,8 +9,8 @@ from aiohttp import hdrs, web
 from agent.adapters.server.replies import plain
 from agent.core.access import is_websocket
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
-from agent.core.gonumber import parse_int, parse_uint
 from agent.core.model import Object
+from agent.core.quantity import parse_int, parse_uint
 from agent.core.times import parse_time
 from agent.klog import quoted
 from agent.ports import Clock

@@ -12,9 +12,9 @@ from aiohttp import hdrs, web
 from agent import klog
 from agent.adapters.server.replies import JSON, as_json, fault, json_text, plain, streamed
 from agent.adapters.server.sources import Sources
-from agent.core.gonumber import parse_uint
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
+from agent.core.quantity import parse_uint
 from agent.ports import Clock
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import format_nanos, parse_nanos
 
 Json = Any
 """What JSON can say; durations and quantities are kept as Go prints them."""

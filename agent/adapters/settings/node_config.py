@@ -23,11 +23,11 @@ from agent.core.config import (
 )
 from agent.core.errors import ConfigError
 from agent.core.eviction import parse_thresholds
-from agent.core.goduration import parse_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import Taint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
+from agent.core.times import parse_seconds
 
 _CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: rest/config.go, where nobody says how many
 

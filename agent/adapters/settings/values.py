@@ -9,10 +9,10 @@ from typing import Any
 
 from agent.adapters.settings.kinds import Json
 from agent.core.errors import ConfigError
-from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import parse_taints
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import format_nanos, parse_nanos
 from agent.klog import quoted
 
 Reader = Callable[[str, Any], Any]

@@ -3,11 +3,9 @@
 import hashlib
 from datetime import datetime, timedelta
 
-from agent.core.facts import timestamp
-from agent.core.goduration import format_seconds
 from agent.core.model import Object
 from agent.core.pods.run_plan import RunPlan
-from agent.core.times import parse_time
+from agent.core.times import format_seconds, parse_time, timestamp
 
 RUNTIME = "fake"  # as in the Node's containerRuntimeVersion
 BACK_OFF = "CrashLoopBackOff"

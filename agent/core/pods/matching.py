@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from agent.core.gonumber import parse_int
 from agent.core.model import Object
+from agent.core.quantity import parse_int
 
 
 def accepts(pod: Object, node: Object) -> bool:

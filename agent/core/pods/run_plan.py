@@ -8,9 +8,9 @@ run-for.fake-kubelet.dev/NAME, exit-code.fake-kubelet.dev/NAME: the same for one
 
 from dataclasses import dataclass
 
-from agent.core.goduration import parse_seconds
 from agent.core.model import Object
 from agent.core.pods.accessors import INIT, MAIN, is_of_job, is_sidecar
+from agent.core.times import parse_seconds
 
 _DOMAIN = "fake-kubelet.dev"
 _MOST_SECONDS = 10 * 365 * 24 * 3600.0  # longer than any pod lives

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.info import PodInfo
+from agent.core.times import timestamp
 
 # kubelet v1.36: cri_stats_provider.go, makeContainerStats
 _NO_CPU = {"usageNanoCores": 0, "usageCoreNanoSeconds": 0}

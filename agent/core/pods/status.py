@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
 from agent.core.pods.accessors import containers, ephemeral_containers, init_containers, on_host_network
 from agent.core.pods.conditions import Statuses, conditions, conditions_of_others
 from agent.core.pods.container import has_run
 from agent.core.pods.resources import pod_limits, pod_requests, printed, qos_class
 from agent.core.pods.termination import KillRequest
+from agent.core.times import timestamp
 
 _DISRUPTION = "DisruptionTarget"
 

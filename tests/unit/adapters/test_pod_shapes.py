@@ -8,7 +8,6 @@ import pytest
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
 from agent.core.eviction import Amount, Threshold
-from agent.core.facts import timestamp
 from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
@@ -19,6 +18,7 @@ from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import request_of
 from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
+from agent.core.times import timestamp
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
 VALUES = (None, True, -1, 3.5, 10**30, "", "x", "9" * 40, "2026-01-01T00:00:00Z", [], [None], {}, {"a": []}, [{}])
