@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent.core.conditions import find_condition
 from agent.core.model import Object
+from agent.core.nodestatus import find_condition
 from agent.core.times import format_seconds
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, ServiceManager

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from agent.controllers.pods import PodController
 from agent.controllers.state import NodeState
-from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
 from agent.core.metrics import Gauge, Registry
+from agent.core.nodestatus import find_condition
 from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
 from agent.core.times import format_seconds

@@ -8,10 +8,9 @@ import msgspec
 
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.startup import StartupLatency
-from agent.core.conditions import find_condition
 from agent.core.config import Config
-from agent.core.facts import Facts
 from agent.core.model import Object, is_newer
+from agent.core.nodestatus import Facts, find_condition
 from agent.ports import Clock, NodeDeleted
 
 log = logging.getLogger(__name__)

@@ -4,15 +4,13 @@ import logging
 
 from agent.controllers.registration import Registration
 from agent.controllers.state import NodeState
-from agent.core.conditions import find_condition, is_ready
 from agent.core.events import schedulable_events, start_events, status_events
-from agent.core.facts import Facts
 from agent.core.metrics import Counter
 from agent.core.model import Object
 from agent.core.node import with_own_metadata
+from agent.core.nodestatus import Facts, desired_status, find_condition, is_ready
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
-from agent.core.status import desired_status
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from agent.core.conditions import PRESSURE_TYPES, find_condition
 from agent.core.model import HostSnapshot, Object
+from agent.core.nodestatus import PRESSURE_TYPES, find_condition
 from agent.core.times import timestamp
 
 NAMESPACE = "default"

@@ -1,11 +1,9 @@
 """The Node to register, and what registration mends on one that is already there."""
 
-from agent.core.addresses import provided_node_ip
-from agent.core.facts import Facts, FieldError
 from agent.core.labels import Taint
 from agent.core.model import Object
+from agent.core.nodestatus import Desired, Facts, FieldError, desired_status, provided_node_ip
 from agent.core.patch import node_patch
-from agent.core.status import Desired, desired_status
 
 _ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 _PROVIDED_NODE_IP = "alpha.kubernetes.io/provided-node-ip"

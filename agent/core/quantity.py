@@ -1,6 +1,7 @@
 """Resource quantities as Kubernetes writes them (`1500m`, `8Gi`, `1e3`), and integers in the grammar of Go."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -103,6 +104,11 @@ class Quantity:
         if self.format is Format.DECIMAL_EXPONENT:
             return _canonical(self.nano, -9, 1000, 3, {e: f"e{e}" if e else "" for e in range(-9, 64, 3)})
         return _canonical(self.nano, -9, 1000, 3, _DECIMAL_SUFFIX)
+
+
+def format_amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    """Return the amounts of a ResourceList as the API writes them."""
+    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def same_amount(left: str, right: str) -> bool:

@@ -14,7 +14,6 @@ from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes,
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.controllers.pod_store import PodStore
 from agent.core.access import access_question, is_allowed, reviewed_user
-from agent.core.conditions import is_ready
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
 from agent.core.correlation import Correlator
 from agent.core.csinode import is_owned_by
@@ -24,6 +23,7 @@ from agent.core.lease import owned, renewed
 from agent.core.model import Object
 from agent.core.node import new_node, reconcile_patch, with_own_metadata
 from agent.core.node_view import conditions, shares
+from agent.core.nodestatus import desired_status, is_ready
 from agent.core.patch import is_changed, node_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
@@ -40,7 +40,6 @@ from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from agent.core.shutdown import GracePeriod
-from agent.core.status import desired_status
 from agent.core.times import parse_time
 from agent.ports import ApiError
 from agent.process import Process

@@ -44,73 +44,73 @@ MUTANTS = (
     ),
     Mutant("a report is due a moment too late", "schedule.py", ">= self.period_seconds", "> self.period_seconds"),
     Mutant("a report spreads only to later", "schedule.py", "(rand - 0.5)", "rand"),
-    # conditions.py
+    # nodestatus.py: conditions
     Mutant(
         "memory pressure has the reason of its absence",
-        "conditions.py",
+        "nodestatus.py",
         '("KubeletHasInsufficientMemory", "kubelet has insufficient memory available")',
         '("KubeletHasSufficientMemory", "kubelet has insufficient memory available")',
     ),
     Mutant(
-        "a misspelt reason of DiskPressure", "conditions.py", '"KubeletHasNoDiskPressure"', '"KubeletHasSufficientDisk"'
+        "a misspelt reason of DiskPressure", "nodestatus.py", '"KubeletHasNoDiskPressure"', '"KubeletHasSufficientDisk"'
     ),
     Mutant(
         "PID pressure speaks of PIDs",
-        "conditions.py",
+        "nodestatus.py",
         '"kubelet has insufficient PID available"',
         '"kubelet has insufficient PIDs available"',
     ),
     Mutant(
         "the reason of Ready is that of an older kubelet",
-        "conditions.py",
+        "nodestatus.py",
         '"kubelet is posting ready status"',
         '"kubelet is ready."',
     ),
     Mutant(
         "a pressure that stays keeps its heartbeat",
-        "conditions.py",
+        "nodestatus.py",
         'return {**old, "lastHeartbeatTime": now}',
         "return {**old}",
     ),
     Mutant(
         "a pressure that stays has a new transition time",
-        "conditions.py",
+        "nodestatus.py",
         'return {**old, "lastHeartbeatTime": now}',
         'return {**old, "lastHeartbeatTime": now, "lastTransitionTime": now}',
     ),
     Mutant(
         "Ready has a new transition time with each report",
-        "conditions.py",
+        "nodestatus.py",
         'since = old["lastTransitionTime"] if old and old["status"] == str(holds) else now',
         "since = now",
     ),
     Mutant(
         "Ready keeps its transition time when it flips",
-        "conditions.py",
+        "nodestatus.py",
         'since = old["lastTransitionTime"] if old and old["status"] == str(holds) else now',
         'since = old["lastTransitionTime"] if old else now',
     ),
     Mutant(
         "Ready comes first",
-        "conditions.py",
+        "nodestatus.py",
         '{kind: _pressure(facts, kind) for kind in _PRESSURE} | {"Ready": _ready(facts)}',
         '{"Ready": _ready(facts)} | {kind: _pressure(facts, kind) for kind in _PRESSURE}',
     ),
     Mutant(
         "the conditions of others are dropped",
-        "conditions.py",
+        "nodestatus.py",
         'kept = [ours.pop(condition["type"], condition) for condition in observed]',
         'kept = [ours.pop(condition["type"]) for condition in observed if condition["type"] in ours]',
     ),
     Mutant(
         "a node that lacks capacity is ready",
-        "conditions.py",
+        "nodestatus.py",
         "if missing := missing_capacity(facts):",
         "if (missing := missing_capacity(facts)) and problems:",
     ),
     Mutant(
         "a problem is told twice",
-        "conditions.py",
+        "nodestatus.py",
         "distinct = list(dict.fromkeys(problems))",
         "distinct = list(problems)",
     ),
@@ -163,15 +163,15 @@ MUTANTS = (
     Mutant(
         "allocatable ignores what is reserved",
         "capacity.py",
-        "amount.minus(held_back.get(name, _ZERO)).at_least_zero()",
+        "amount.minus(reserved.get(name, _ZERO)).at_least_zero()",
         "amount",
     ),
     Mutant("only one reservation counts", "capacity.py", "for part in (kube, system, *", "for part in (kube, *"),
     Mutant(
         "allocatable may be negative",
         "capacity.py",
-        "amount.minus(held_back.get(name, _ZERO)).at_least_zero()",
-        "amount.minus(held_back.get(name, _ZERO))",
+        "amount.minus(reserved.get(name, _ZERO)).at_least_zero()",
+        "amount.minus(reserved.get(name, _ZERO))",
     ),
     Mutant(
         "huge pages stay in memory",
@@ -201,14 +201,14 @@ MUTANTS = (
     Mutant(
         "pods per core exceed the most pods",
         "capacity.py",
-        "return min(cpu.value * resources.pods_per_core, resources.max_pods)",
-        "return cpu.value * resources.pods_per_core",
+        'pods = min(own["cpu"].value * resources.pods_per_core, resources.max_pods)',
+        'pods = own["cpu"].value * resources.pods_per_core',
     ),
     Mutant(
         "the resources of others vanish from capacity",
-        "capacity.py",
-        '{**facts.observed.get("capacity", {}), **_printed(own)}',
-        "_printed(own)",
+        "nodestatus.py",
+        '{**facts.observed.get("capacity", {}), **format_amounts(own)}',
+        "format_amounts(own)",
     ),
     # quantity.py, times.py
     Mutant(
@@ -277,33 +277,33 @@ MUTANTS = (
         'return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")',
         'return moment.strftime("%Y-%m-%dT%H:%M:%SZ")',
     ),
-    # addresses.py
+    # nodestatus.py: addresses
     Mutant(
         "the host name comes first",
-        "addresses.py",
-        'return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in chosen), hostname]}',
-        'return {"addresses": [hostname, *({"type": config.node_ip_type, "address": str(ip)} for ip in chosen)]}',
+        "nodestatus.py",
+        'return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in ips), hostname]}',
+        'return {"addresses": [hostname, *({"type": config.node_ip_type, "address": str(ip)} for ip in ips)]}',
     ),
-    Mutant("IPv6 is preferred", "addresses.py", "if facts.config.node_ips else 4", "if facts.config.node_ips else 6"),
+    Mutant("IPv6 is preferred", "nodestatus.py", "if facts.config.node_ips else 4", "if facts.config.node_ips else 6"),
     Mutant(
         "a link-local address is a node's",
-        "addresses.py",
+        "nodestatus.py",
         "ip.is_multicast or ip.is_link_local or",
         "ip.is_multicast or",
     ),
     Mutant(
         "the addresses of a cloud controller are overwritten",
-        "addresses.py",
+        "nodestatus.py",
         '    if config.registration.external_cloud_provider and facts.observed.get("addresses"):\n        return {}\n',
         "",
     ),
     Mutant(
         "an address of no interface is taken",
-        "addresses.py",
-        "if ip not in _all(network.interfaces):",
+        "nodestatus.py",
+        "if not any(ip in interface.addresses for interface in network.interfaces):",
         "if not _all(network.interfaces):",
     ),
-    # node.py, labels.py, names.py, nodeinfo.py, csinode.py, status.py, config.py
+    # node.py, labels.py, names.py, csinode.py, nodestatus.py, config.py
     Mutant("the taints given are dropped", "node.py", "taints = [*registration.taints, *(", "taints = [*("),
     Mutant(
         "no taint for the cloud controller",
@@ -354,15 +354,15 @@ MUTANTS = (
     Mutant(
         "a label may have 64 letters", "names.py", "faults = [] if len(value) <= 63", "faults = [] if len(value) <= 64"
     ),
-    Mutant("boot and machine change places", "nodeinfo.py", '"bootID": host.boot_id', '"bootID": host.machine_id'),
-    Mutant("the endpoint in lower case", "nodeinfo.py", '{"Port": facts', '{"port": facts'),
+    Mutant("boot and machine change places", "nodestatus.py", '"bootID": host.boot_id', '"bootID": host.machine_id'),
+    Mutant("the endpoint in lower case", "nodestatus.py", '{"Port": facts', '{"port": facts'),
     Mutant(
         "a CSINode of an earlier Node is ours",
         "csinode.py",
         'any(owner.get("uid") == owner_uid for',
         'any(owner.get("kind") == "Node" for',
     ),
-    Mutant("allocatable is not told", "status.py", "    capacity,\n    allocatable,\n", "    capacity,\n"),
+    Mutant("allocatable is not told", "nodestatus.py", "    capacity,\n    allocatable,\n", "    capacity,\n"),
     Mutant(
         "three renewals per lease",
         "config.py",

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.core.conditions import find_condition
 from agent.core.model import Object
+from agent.core.nodestatus import find_condition
 from agent.core.pods.accessors import FAILED, PENDING, RUNNING, SUCCEEDED, containers, init_containers, is_sidecar
 from agent.core.pods.container import exit_code, has_run, is_waiting, should_restart
 

@@ -25,11 +25,6 @@ def pod_limits(pod: Object) -> Amounts:
     return _added(total, {name: amount for name, amount in overhead.items() if total.get(name, _ZERO).nano})
 
 
-def printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    """Return amounts as the API writes them."""
-    return {name: str(amount) for name, amount in amounts.items()}
-
-
 def qos_class(pod: Object) -> str:
     """Return the pod's QoS class: Guaranteed, Burstable or BestEffort."""
     reported: str | None = pod.get("status", {}).get("qosClass")

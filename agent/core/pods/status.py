@@ -8,8 +8,9 @@ from agent.core.model import Object
 from agent.core.pods.accessors import containers, ephemeral_containers, init_containers, on_host_network
 from agent.core.pods.conditions import Statuses, conditions, conditions_of_others
 from agent.core.pods.container import has_run
-from agent.core.pods.resources import pod_limits, pod_requests, printed, qos_class
+from agent.core.pods.resources import pod_limits, pod_requests, qos_class
 from agent.core.pods.termination import KillRequest
+from agent.core.quantity import format_amounts
 from agent.core.times import timestamp
 
 _DISRUPTION = "DisruptionTarget"
@@ -75,7 +76,7 @@ def _network(pod: Object, statuses: Statuses, context: PodContext) -> Object:
 
 
 def _resources(pod: Object) -> Object:
-    requests, limits = printed(pod_requests(pod)), printed(pod_limits(pod))
+    requests, limits = format_amounts(pod_requests(pod)), format_amounts(pod_limits(pod))
     parts = {"limits": limits, "requests": requests}
     reported: Object = {"resources": {name: amounts for name, amounts in parts.items() if amounts}}
     return reported | ({"allocatedResources": requests} if requests else {})

@@ -1,7 +1,7 @@
 import pytest
 
-from agent.core.conditions import conditions
 from agent.core.events import NodeEvent, event_object, schedulable_events, start_events, status_events
+from agent.core.nodestatus import conditions
 from tests.fakes import START, facts, host_snapshot
 
 
