@@ -81,7 +81,7 @@ class KubeNodes(_Objects):
 class KubeLeases(_Objects):
     """Node leases, as LeaseApi wants them."""
 
-    path, shape = f"/apis/coordination.k8s.io/v1/namespaces/{lease.NAMESPACE}/leases", LeaseShape
+    path, shape = f"/apis/coordination.k8s.io/v1/namespaces/{lease.LEASE_NAMESPACE}/leases", LeaseShape
 
 
 class KubeCSINodes(_Objects):

@@ -5,8 +5,8 @@ from contextlib import suppress
 from math import inf
 
 from agent.controllers.state import NodeState
-from agent.core.csinode import is_owned_by, new_csinode
 from agent.core.model import Object
+from agent.core.node import is_owned_by, new_csinode
 from agent.machinery.backoff import Backoff
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.core.config import Eviction
-from agent.core.eviction import NO_PRESSURE, Observation, Threshold, observe, pressure
 from agent.core.model import HostSnapshot
+from agent.core.pressure import NO_PRESSURE, Observation, Threshold, observe, pressure
 from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, Host

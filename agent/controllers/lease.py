@@ -4,9 +4,9 @@ import logging
 from contextlib import suppress
 
 from agent.controllers.state import NodeState
-from agent.core.csinode import is_owned_by
 from agent.core.lease import new_lease, owned, renewed
 from agent.core.model import Object
+from agent.core.node import is_owned_by
 from agent.core.schedule import coalesced, jittered
 from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff

@@ -11,6 +11,7 @@ from agent.controllers.pod_store import CachedPod, PodStore, uid_of
 from agent.controllers.state import NodeState
 from agent.controllers.static_pods import StaticPodController
 from agent.core.model import Object
+from agent.core.patch import status_patch
 from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
@@ -25,7 +26,6 @@ from agent.core.pods.admission import (
 )
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.lifecycle import NextStatus, next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import kill_for_preemption, make_room
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest

@@ -9,8 +9,7 @@ from agent.controllers.state import NodeState
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
 from agent.core.metrics import Gauge, Registry
 from agent.core.nodestatus import find_condition
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
-from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
+from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, kill_for_shutdown, priority_groups, requested_seconds
 from agent.core.times import format_seconds
 from agent.klog import V1
 from agent.machinery.isolation import Isolation

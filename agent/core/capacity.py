@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from agent.core.config import Config
 from agent.core.errors import ConfigError
-from agent.core.eviction import Threshold
 from agent.core.model import HostSnapshot
+from agent.core.pressure import Threshold
 from agent.core.quantity import Quantity, QuantityError
 
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")

@@ -1,4 +1,4 @@
-"""The Node to register, and what registration mends on one that is already there."""
+"""The Node and the CSINode to register, and what registration mends on a Node that exists."""
 
 from agent.core.labels import Taint
 from agent.core.model import Object
@@ -25,9 +25,12 @@ _DEFAULT_LABELS = (
     "beta.kubernetes.io/arch",
 )
 
+# kubelet v1.36: csi.nodeinfomanager, the in-tree volume plugins that were moved to CSI
+_MIGRATED = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
+
 
 def new_node(facts: Facts) -> tuple[Object, Desired]:
-    """The Node as it is created, its status filled already."""
+    """Return the Node to create, with its status."""
     registration, desired = facts.config.registration, desired_status(facts)
     taints = [*registration.taints, *([_UNINITIALIZED] if registration.external_cloud_provider else [])]
     spec: Object = {"taints": [taint.as_object() for taint in taints]} if taints else {}
@@ -49,7 +52,7 @@ def new_node(facts: Facts) -> tuple[Object, Desired]:
 
 
 def reconcile_patch(existing: Object, fresh: Object) -> Object:
-    """What registration changes on a Node that is already there; empty when nothing."""
+    """Return what registration changes on a Node that exists; empty when nothing."""
     metadata = existing["metadata"]
     wanted = {key: value for key, value in fresh["metadata"]["labels"].items() if key in _DEFAULT_LABELS}
     labels = {**metadata.get("labels", {}), **wanted}
@@ -77,7 +80,7 @@ def _is_hugepages(name: str) -> bool:
 
 
 def with_own_metadata(node: Object, facts: Facts) -> Object:
-    """The Node with the labels and the annotation that a kubelet keeps up at run time."""
+    """Return the Node with the labels and the annotation that a kubelet keeps up at run time."""
     own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
     metadata = _own_metadata(node["metadata"], facts)
     return {**node, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **own}}}
@@ -85,12 +88,12 @@ def with_own_metadata(node: Object, facts: Facts) -> Object:
 
 def _own_metadata(metadata: Object, facts: Facts) -> Object:
     try:
-        told = provided_node_ip(facts)
+        provided = provided_node_ip(facts)
     except FieldError:
         return metadata  # kubelet v1.36: NodeAddress ends before it would set or remove the annotation
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _PROVIDED_NODE_IP}
-    if told:
-        annotations[_PROVIDED_NODE_IP] = told
+    if provided:
+        annotations[_PROVIDED_NODE_IP] = provided
     return {**metadata, "annotations": annotations}
 
 
@@ -104,3 +107,28 @@ def _labels(facts: Facts) -> dict[str, str]:
         "beta.kubernetes.io/arch": arch,
         **facts.config.registration.labels,
     }
+
+
+def new_csinode(node_name: str, owner_uid: str) -> Object:
+    """Return a CSINode without drivers, owned by the Node: without it a Node is not ready."""
+    migrated = ",".join(f"kubernetes.io/{plugin}" for plugin in _MIGRATED)
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {
+            "name": node_name,
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": migrated},
+            "ownerReferences": [owner_reference(node_name, owner_uid)],
+        },
+        "spec": {"drivers": None},
+    }
+
+
+def is_owned_by(csinode: Object, owner_uid: str) -> bool:
+    """Return whether the CSINode belongs to this very Node, not to an earlier one of the same name."""
+    return any(owner.get("uid") == owner_uid for owner in csinode["metadata"].get("ownerReferences", []))
+
+
+def owner_reference(node_name: str, uid: str) -> Object:
+    """Return how the Node is named as the owner of its Lease and CSINode."""
+    return {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": uid}

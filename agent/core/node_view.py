@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.config import Config
-from agent.core.eviction import CONDITION_OF_SIGNAL, Observation, Threshold
 from agent.core.model import Object
 from agent.core.nodestatus import PRESSURE_TYPES
+from agent.core.pressure import CONDITION_OF_SIGNAL, Observation, Threshold
 from agent.core.quantity import Quantity, QuantityError
 
 _ALWAYS_SHOWN = ("memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available")

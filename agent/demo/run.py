@@ -18,7 +18,7 @@ from agent.adapters.interpreter import python_module
 from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
-from agent.core.eviction import DEFAULT_HARD, observe
+from agent.core.pressure import DEFAULT_HARD, observe
 from agent.demo.certificate import make_tls
 from agent.demo.screen import Show, live_screen, plain_lines
 from agent.demo.view import Scene
@@ -91,8 +91,8 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
     name = node["metadata"]["name"] if node else ""
     return Scene(
         node=node,
-        lease=store.get("leases.coordination.k8s.io", name, lease.NAMESPACE),
-        events=store.list("events", events.NAMESPACE),
+        lease=store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE),
+        events=store.list("events", events.EVENT_NAMESPACE),
         signals=observe(await host.glance()),
         thresholds=config.eviction.hard,
         now=datetime.now(UTC),

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.eviction import Observation, Threshold
 from agent.core.model import Object
 from agent.core.nodestatus import PRESSURE_TYPES, find_condition, is_ready
+from agent.core.pressure import Observation, Threshold
 from agent.core.quantity import Quantity
 from agent.core.times import parse_time
 

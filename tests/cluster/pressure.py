@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from agent.adapters.host import LinuxHost
-from agent.core.eviction import observe
+from agent.core.pressure import observe
 from tests.cluster.command import run
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually

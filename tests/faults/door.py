@@ -13,18 +13,16 @@ from agent.adapters.certificates.csr_clients import CSRShape
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeReviews, KubeSelection
 from agent.adapters.kube_pods import KubePods, PodSelection
 from agent.controllers.pod_store import PodStore
-from agent.core.access import access_question, is_allowed, reviewed_user
+from agent.core.access import access_review_spec, is_allowed, reviewed_user
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
-from agent.core.correlation import Correlator
-from agent.core.csinode import is_owned_by
 from agent.core.csr import Refused, issued, overdue, serving_template
-from agent.core.events import event_object, schedulable_events, start_events, status_events
+from agent.core.events import Correlator, event_object, schedulable_events, start_events, status_events
 from agent.core.lease import owned, renewed
 from agent.core.model import Object
-from agent.core.node import new_node, reconcile_patch, with_own_metadata
+from agent.core.node import is_owned_by, new_node, reconcile_patch, with_own_metadata
 from agent.core.node_view import conditions, shares
 from agent.core.nodestatus import desired_status, is_ready
-from agent.core.patch import is_changed, node_patch
+from agent.core.patch import is_changed, node_patch, status_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import AdmissionContext, rejected_status, shortages
@@ -32,14 +30,12 @@ from agent.core.pods.admission import refusal as pod_refusal
 from agent.core.pods.events import pod_events, reference, removal_events
 from agent.core.pods.info import pod_info
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import is_preemptable, kill_for_preemption, still_missing, victims
 from agent.core.pods.resources import request_of
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from agent.core.shutdown import GracePeriod
+from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
 from agent.core.times import parse_time
 from agent.ports import ApiError
 from agent.process import Process
@@ -175,7 +171,7 @@ class Door:
         except ValueError:
             return
         if user:
-            _sent(access_question(user, "get", "metrics", objects.NAME))
+            _sent(access_review_spec(user, "get", "metrics", objects.NAME))
 
     async def _access(self) -> None:
         status = await KubeReviews(self.connection).access({})

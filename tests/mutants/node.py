@@ -114,48 +114,48 @@ MUTANTS = (
         "distinct = list(dict.fromkeys(problems))",
         "distinct = list(problems)",
     ),
-    # eviction.py
+    # pressure.py
     Mutant(
         "a threshold is met when it is reached",
-        "eviction.py",
+        "pressure.py",
         "return signal.available < self.value",
         "return signal.available <= self.value",
     ),
     Mutant(
         "a percentage in float64",
-        "eviction.py",
+        "pressure.py",
         "fraction = _float32(_float32(percent) / 100)",
         "fraction = percent / 100",
     ),
     Mutant(
         "the minimum reclaim never counts",
-        "eviction.py",
+        "pressure.py",
         "self.minimum_reclaim.of(signal.capacity) if was_due else 0",
         "0",
     ),
     Mutant(
         "a grace period begins anew at each look",
-        "eviction.py",
+        "pressure.py",
         "threshold: before.met.get(threshold, now_seconds)",
         "threshold: now_seconds",
     ),
     Mutant(
         "a condition goes with the shortage",
-        "eviction.py",
+        "pressure.py",
         "return Pressure(met, due, kept | seen)",
         "return Pressure(met, due, seen)",
     ),
     Mutant(
         "a condition stays a moment too long",
-        "eviction.py",
+        "pressure.py",
         "now_seconds - at < transition_seconds",
         "now_seconds - at <= transition_seconds",
     ),
-    Mutant("the default memory threshold in decimal units", "eviction.py", '"100Mi"', '"100M"'),
-    Mutant("0 % is a threshold", "eviction.py", 'if text in {"0%", "100%"}', 'if text == "100%"'),
+    Mutant("the default memory threshold in decimal units", "pressure.py", '"100Mi"', '"100M"'),
+    Mutant("0 % is a threshold", "pressure.py", 'if text in {"0%", "100%"}', 'if text == "100%"'),
     Mutant(
         "PIDs in use count as free",
-        "eviction.py",
+        "pressure.py",
         "Observation(host.pids_max - host.pids_used, host.pids_max)",
         "Observation(host.pids_used, host.pids_max)",
     ),
@@ -301,9 +301,9 @@ MUTANTS = (
         "an address of no interface is taken",
         "nodestatus.py",
         "if not any(ip in interface.addresses for interface in network.interfaces):",
-        "if not _all(network.interfaces):",
+        "if not network.interfaces:",
     ),
-    # node.py, labels.py, names.py, csinode.py, nodestatus.py, config.py
+    # node.py, labels.py, nodestatus.py, config.py
     Mutant("the taints given are dropped", "node.py", "taints = [*registration.taints, *(", "taints = [*("),
     Mutant(
         "no taint for the cloud controller",
@@ -352,13 +352,13 @@ MUTANTS = (
         "namespace.endswith(domain)",
     ),
     Mutant(
-        "a label may have 64 letters", "names.py", "faults = [] if len(value) <= 63", "faults = [] if len(value) <= 64"
+        "a label may have 64 letters", "labels.py", "faults = [] if len(value) <= 63", "faults = [] if len(value) <= 64"
     ),
     Mutant("boot and machine change places", "nodestatus.py", '"bootID": host.boot_id', '"bootID": host.machine_id'),
     Mutant("the endpoint in lower case", "nodestatus.py", '{"Port": facts', '{"port": facts'),
     Mutant(
         "a CSINode of an earlier Node is ours",
-        "csinode.py",
+        "node.py",
         'any(owner.get("uid") == owner_uid for',
         'any(owner.get("kind") == "Node" for',
     ),
@@ -375,7 +375,7 @@ MUTANTS = (
     Mutant(
         "addresses are merged",
         "patch.py",
-        'patch[name] = [*(new or []), {"$patch": "replace"}]',
+        "patch[name] = [*(new or []), _REPLACE]",
         "patch[name] = new or []",
     ),
     Mutant(
@@ -390,7 +390,7 @@ MUTANTS = (
         "if name in _QUANTITIES and old and new:",
         "if name in _QUANTITIES and not old:",
     ),
-    # events.py, correlation.py
+    # events.py
     Mutant(
         "Ready speaks when it first appears",
         "events.py",
@@ -406,18 +406,18 @@ MUTANTS = (
     ),
     Mutant(
         "an event that repeats is a new one",
-        "correlation.py",
-        "        _remember(memory.told, key, told, most=_MOST_EVENTS)\n",
+        "events.py",
+        "        _store(record.sent, key, sent, most=_MOST_EVENTS)\n",
         "",
     ),
-    Mutant("one event too many is sent", "correlation.py", "is_spam = tokens < 1", "is_spam = tokens < 0"),
+    Mutant("one event too many is sent", "events.py", "is_spam = tokens < 1", "is_spam = tokens < 0"),
     Mutant(
         "similar events from the eleventh on",
-        "correlation.py",
-        "if len(messages) < _SIMILAR_MOST:",
-        "if len(messages) <= _SIMILAR_MOST:",
+        "events.py",
+        "if len(messages) < _MOST_SIMILAR:",
+        "if len(messages) <= _MOST_SIMILAR:",
     ),
-    # shutdown.py, usage.py, summary.py, metrics.py, ttl_cache.py
+    # shutdown.py, usage.py, summary.py, metrics.py, access.py
     Mutant(
         "critical pods have the whole time again",
         "shutdown.py",
@@ -460,5 +460,5 @@ MUTANTS = (
         "from bisect import bisect_left\n",
         "from bisect import bisect_right as bisect_left\n",
     ),
-    Mutant("an answer is good a moment too long", "ttl_cache.py", "if now >= expires_at:", "if now > expires_at:"),
+    Mutant("an answer is good a moment too long", "access.py", "if now >= expires_at:", "if now > expires_at:"),
 )

@@ -233,7 +233,7 @@ MUTANTS = (
         "        missing = _left(missing, [best])\n",
         "",
     ),
-    # termination.py, eviction.py, shutdown.py, accessors.py
+    # termination.py, eviction.py, accessors.py, and shutdown.py of the core
     Mutant(
         "a deadline is no failure",
         "pods/termination.py",
@@ -276,7 +276,7 @@ MUTANTS = (
     ),
     Mutant(
         "a pod at a period's priority belongs below it",
-        "pods/shutdown.py",
+        "shutdown.py",
         "period.priority <= pod.priority",
         "period.priority < pod.priority",
     ),
@@ -292,7 +292,7 @@ MUTANTS = (
         " - timedelta(seconds=deletion_grace_seconds(pod))",
         "",
     ),
-    # addresses.py, static.py, stats.py, events.py, patch.py
+    # addresses.py, static.py, stats.py, events.py, and patch.py of the core
     Mutant(
         "the gateway's address is a pod's",
         "pods/addresses.py",
@@ -332,7 +332,7 @@ MUTANTS = (
     ),
     Mutant(
         "a status for another pod of the name",
-        "pods/patch.py",
+        "patch.py",
         '{"metadata": {"uid": pod["metadata"]["uid"]}, "status": changes}',
         '{"status": changes}',
     ),

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.core.eviction import parse_thresholds
+from agent.core.pressure import parse_thresholds
 from tests.fakes import running
 from tests.settings import Eviction
 

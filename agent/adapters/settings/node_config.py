@@ -21,10 +21,10 @@ from agent.core.config import (
     Shutdown,
 )
 from agent.core.errors import ConfigError
-from agent.core.eviction import parse_thresholds
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import Taint
 from agent.core.nodestatus import parse_node_ips
+from agent.core.pressure import parse_thresholds
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
 from agent.core.times import parse_seconds

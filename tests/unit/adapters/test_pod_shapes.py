@@ -7,17 +7,17 @@ import pytest
 
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
-from agent.core.eviction import Amount, Threshold
+from agent.core.patch import status_patch
 from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
 from agent.core.pods.info import pod_info
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import request_of
 from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
+from agent.core.pressure import Amount, Threshold
 from agent.core.times import timestamp
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 

@@ -9,8 +9,8 @@ import pytest
 from agent.controllers.eviction import EvictionController
 from agent.controllers.pods import PodController, PodWorkers
 from agent.controllers.shutdown import kill_pods_by_priority
-from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
+from agent.core.pressure import Amount, Threshold
 from agent.core.schedule import TokenBucket
 from agent.core.shutdown import GracePeriod
 from agent.machinery.recorder import EventRecorder

@@ -1,7 +1,7 @@
 import pytest
 
-from agent.core.eviction import observe, parse_thresholds
 from agent.core.node_view import conditions, human, shares
+from agent.core.pressure import observe, parse_thresholds
 from tests.fakes import GIB, host_snapshot
 from tests.settings import Config, Eviction
 

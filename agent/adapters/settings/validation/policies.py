@@ -3,7 +3,7 @@
 from agent.adapters.settings.gates import Gates
 from agent.adapters.settings.structs import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
-from agent.core.names import label_value_faults, qualified_name_faults
+from agent.core.labels import label_value_faults, qualified_name_faults
 from agent.core.times import parse_seconds
 from agent.klog import quoted
 

@@ -5,8 +5,8 @@ import pytest
 from agent import __version__
 from agent.adapters.settings import load
 from agent.core.errors import ConfigError
-from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
+from agent.core.pressure import Amount, Threshold
 from agent.core.quantity import Quantity
 from tests.settings import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
 

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.core.patch import status_patch
 from agent.core.pods.admission import ALL_REFUSED, AdmissionContext, refusal, rejected_status
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.info import pod_info
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.preemption import kill_for_preemption, victims
 from agent.core.pods.resources import PodRequest, request_of
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
 from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest, termination
-from agent.core.shutdown import GracePeriod
+from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
 from agent.core.times import parse_time
 from tests.fakes import merged
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, pod

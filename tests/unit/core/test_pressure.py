@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import (
+from agent.core.model import Filesystem
+from agent.core.pressure import (
     DEFAULT_HARD,
     NO_PRESSURE,
     Amount,
@@ -16,7 +17,6 @@ from agent.core.eviction import (
     pressure,
     share,
 )
-from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot
 
 
