@@ -16,17 +16,18 @@ from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_te
 from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
     ADMITTED,
-    ALL_REFUSED,
+    ALL_REJECTED,
     NODE_AFFINITY,
     Admission,
     AdmissionContext,
-    refusal,
+    kill_for_preemption,
+    preempt,
     rejected_status,
+    rejection,
     shortages,
 )
 from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
 from agent.core.pods.lifecycle import NextStatus, next_status
-from agent.core.pods.preemption import kill_for_preemption, make_room
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from agent.core.times import parse_time, timestamp
@@ -186,12 +187,12 @@ class PodController:
         if is_admitted(pod) or is_terminal(pod) or is_terminating(pod):
             return self._next_status(cached, pod, node)
         admission = self._admission(cached, pod, node)
-        if admission.refusal and admission.refusal.reason == NODE_AFFINITY:
+        if admission.rejection and admission.rejection.reason == NODE_AFFINITY:
             node = await self._fresh_node(node)
             admission = self._admission(cached, pod, node)
         now = self._clock.now()
-        if admission.refusal:
-            return NextStatus(rejected_status(pod, admission.refusal, timestamp(now)), None)
+        if admission.rejection:
+            return NextStatus(rejected_status(pod, admission.rejection, timestamp(now)), None)
         if admission.is_waiting:
             for victim in admission.victims:
                 fields = {"pod": victim.full_name, "requestingPod": cached.info.full_name}
@@ -205,7 +206,7 @@ class PodController:
     def _admission(self, cached: CachedPod, pod: Object, node: Object) -> Admission:
         """Decide whether the node admits a pod; this changes nothing."""
         if self._settings.mode == "refuse":
-            return Admission(refusal=ALL_REFUSED)
+            return Admission(rejection=ALL_REJECTED)
         context = AdmissionContext(
             node=node,
             others=self.store.requests(but=cached),
@@ -214,11 +215,11 @@ class PodController:
             allowed_sysctls=self._settings.allowed_sysctls,
         )
         info = cached.info
-        if why := refusal(pod, info.request, context):
-            return Admission(refusal=why)
+        if why := rejection(pod, info.request, context):
+            return Admission(rejection=why)
         missing = {short.name: short.missing for short in shortages(info.request, context)} if info.is_critical else {}
         if missing:
-            return make_room(info, missing, running=self.store.running(), terminating=self.store.terminating())
+            return preempt(info, missing, running=self.store.running(), terminating=self.store.terminating())
         return ADMITTED
 
     async def _fresh_node(self, node: Object) -> Object:

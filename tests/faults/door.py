@@ -25,14 +25,20 @@ from agent.core.nodestatus import desired_status, is_ready
 from agent.core.patch import is_changed, node_patch, status_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
 from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import AdmissionContext, rejected_status, shortages
-from agent.core.pods.admission import refusal as pod_refusal
+from agent.core.pods.admission import (
+    AdmissionContext,
+    is_preemptable,
+    kill_for_preemption,
+    rejected_status,
+    shortages,
+    still_missing,
+    victims,
+)
+from agent.core.pods.admission import rejection
 from agent.core.pods.events import pod_events, reference, removal_events
-from agent.core.pods.info import pod_info
+from agent.core.pods.info import pod_info, pod_stats
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.preemption import is_preemptable, kill_for_preemption, still_missing, victims
 from agent.core.pods.resources import request_of
-from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
@@ -232,7 +238,7 @@ class Door:
         wanted = request_of(pod)
         context = AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
         calm = AdmissionContext(node=node, others=())
-        whys = [why for each in (context, calm) if (why := pod_refusal(pod, wanted, each))]
+        whys = [why for each in (context, calm) if (why := rejection(pod, wanted, each))]
         lacking = {short.name: short.missing for short in shortages(wanted, context)}
         info, other = pod_info(pod), pod_info(json.decode(json.encode(objects.POD)))
         is_preemptable(info, by=other)

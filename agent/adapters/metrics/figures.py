@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from agent.core.model import Object
-from agent.core.pods.info import PodInfo
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.info import PodInfo, pod_stats
 from agent.core.usage import Detail
 from agent.ports import Host
 

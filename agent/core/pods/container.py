@@ -4,7 +4,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from agent.core.model import Object
-from agent.core.pods.run_plan import RunPlan
+from agent.core.pods.termination import RunPlan
 from agent.core.times import format_seconds, parse_time, timestamp
 
 RUNTIME = "fake"  # as in the Node's containerRuntimeVersion

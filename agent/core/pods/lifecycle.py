@@ -28,10 +28,16 @@ from agent.core.pods.accessors import (
     is_terminal,
     placed_containers,
 )
-from agent.core.pods.conditions import has_run_any, is_initialized, is_waited_for, phase
-from agent.core.pods.run_plan import RunPlan, run_plan
-from agent.core.pods.status import PodContext, pod_status, with_disruption
-from agent.core.pods.termination import Termination, termination
+from agent.core.pods.status import (
+    PodContext,
+    has_run_any,
+    is_initialized,
+    is_waited_for,
+    phase,
+    pod_status,
+    with_disruption,
+)
+from agent.core.pods.termination import RunPlan, Termination, run_plan, termination
 
 
 class NextStatus(NamedTuple):

@@ -9,13 +9,12 @@ from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
 from agent.core.patch import status_patch
 from agent.core.pods.addresses import host_addresses, pod_ranges
-from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
+from agent.core.pods.admission import AdmissionContext, rejection, rejected_status
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
-from agent.core.pods.info import pod_info
+from agent.core.pods.info import pod_info, pod_stats
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.resources import request_of
-from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pressure import Amount, Threshold
 from agent.core.times import timestamp
@@ -80,7 +79,7 @@ def mutated(original, chance):
 def decide(the_pod, node):
     """Everything that is ever decided about a pod."""
     wanted = request_of(the_pod)
-    why = refusal(
+    why = rejection(
         the_pod, wanted, AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
     )
     statuses = [rejected_status(the_pod, why, "now")] if why else []
