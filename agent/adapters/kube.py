@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 from msgspec import Struct
 
@@ -44,15 +45,15 @@ class _Objects:
     def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
 
-    async def get(self, name: str) -> Object:
+    async def get(self, name: str) -> Any:
         """Read the object."""
         return self._checked(name, await self._connection.call("GET", f"{self.path}/{name}"))
 
-    async def create(self, obj: Object) -> Object:
+    async def create(self, obj: Any) -> Any:
         """Create the object."""
         return self._checked(obj["metadata"]["name"], await self._connection.call("POST", self.path, obj))
 
-    async def replace(self, obj: Object) -> Object:
+    async def replace(self, obj: Any) -> Any:
         """Write the object if it is still the version it was read as."""
         name = obj["metadata"]["name"]
         return self._checked(name, await self._connection.call("PUT", f"{self.path}/{name}", obj))
@@ -73,7 +74,7 @@ class KubeNodes(_Objects):
 
     path, shape = _NODES, NodeShape
 
-    async def patch_status(self, name: str, patch: Object) -> Object:
+    async def patch_status(self, name: str, patch: Object) -> Any:
         """Apply a strategic-merge patch through the status subresource."""
         return await self._patched(name, f"{self.path}/{name}/status", patch)
 

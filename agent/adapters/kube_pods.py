@@ -1,6 +1,7 @@
 """Pods in the Kubernetes API: PodApi and WatchApi for the pods of one node."""
 
 import logging
+from typing import Any
 
 from agent.adapters.api_connection import ApiConnection
 from agent.adapters.kube import STRATEGIC_MERGE, KubeSelection, checked, without_managed_fields
@@ -24,13 +25,13 @@ class KubePods:
     def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
 
-    async def create(self, pod: Object) -> Object:
+    async def create(self, pod: Any) -> Any:
         """Create a mirror pod."""
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         answer = await self._connection.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
         return _checked(answer, namespace, name)
 
-    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Any:
         """Apply a strategic-merge patch through the status subresource."""
         answer = await self._connection.call("PATCH", f"{_path(namespace, name)}/status", patch, STRATEGIC_MERGE)
         return _checked(answer, namespace, name)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent.core.model import Object
+from agent.core.model import NodeObject
 from agent.core.nodestatus import find_condition
 from agent.core.times import format_seconds
 from agent.machinery.isolation import Isolation
@@ -23,7 +23,7 @@ _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long 
 class NodeHealth:
     """How a node is doing."""
 
-    node: Object | None = None  # as the API server has it
+    node: NodeObject | None = None  # as the API server has it
     lease_age_seconds: float | None = None  # None before the first renewal
     stalls: Mapping[str, str] = field(default_factory=dict)  # loop → why it seems stuck
 

@@ -82,7 +82,8 @@ class GracefulShutdown:
         log.info("The API server knows that the node is shutting down")
 
     def _is_told(self) -> bool:
-        ready = find_condition((self._state.node() or {}).get("status", {}), "Ready")
+        node = self._state.node()
+        ready = find_condition(node.get("status", {}), "Ready") if node else None
         return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 

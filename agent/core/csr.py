@@ -9,7 +9,7 @@ from datetime import datetime
 from ipaddress import IPv6Address, ip_address
 from itertools import islice
 
-from agent.core.model import Object
+from agent.core.model import NodeAddress, Object
 from agent.core.x509 import Certificate, read_certificates
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -43,7 +43,7 @@ def client_template(node_name: str) -> Template:
     return Template(CLIENT_SIGNER, f"system:node:{node_name}")
 
 
-def serving_template(node_name: str, addresses: Iterable[Object]) -> Template | None:
+def serving_template(node_name: str, addresses: Iterable[NodeAddress]) -> Template | None:
     """What a node shows to its callers; None while it has no IP address, as kubelet waits for one.
 
     Anybody who may write the Node's status writes its addresses: what no certificate can have is left out.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
-from agent.core.model import HostSnapshot, Object
+from agent.core.model import HostSnapshot, NodeStatus, Object
 from agent.core.nodestatus import PRESSURE_TYPES, find_condition
 from agent.core.times import timestamp
 
@@ -64,7 +64,7 @@ SHUTDOWN_DETECTED = NodeEvent("Shutdown", "Shutdown manager detected shutdown ev
 SHUTDOWN_CANCELLED = NodeEvent("Shutdown", "Shutdown manager detected shutdown cancellation")
 
 
-def status_events(node_name: str, before: Object, after: Object) -> list[NodeEvent]:
+def status_events(node_name: str, before: NodeStatus, after: NodeStatus) -> list[NodeEvent]:
     """One event for each condition that flipped; Ready says nothing when it first appears."""
     events = []
     for kind, reasons in _REASONS.items():
@@ -84,7 +84,7 @@ def schedulable_events(node_name: str, *, was_cordoned: bool, is_cordoned: bool)
     return [NodeEvent(reason, f"Node {node_name} status is now: {reason}")]
 
 
-def start_events(node_name: str, before: Object, host: HostSnapshot) -> list[NodeEvent]:
+def start_events(node_name: str, before: NodeStatus, host: HostSnapshot) -> list[NodeEvent]:
     """The events of a start: the host has cgroup v1, and the Node was last seen with another boot ID."""
     events = [_CGROUP_V1] if host.cgroup_version == 1 else []
     if before.get("nodeInfo", {}).get("bootID", "") not in {"", host.boot_id}:

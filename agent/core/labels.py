@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.core.errors import ConfigError
+from agent.core.model import NodeTaint
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -75,9 +76,11 @@ class Taint:
     value: str
     effect: str
 
-    def as_object(self) -> dict[str, str]:
-        """The taint as the API spells it."""
-        return {"key": self.key, **({"value": self.value} if self.value else {}), "effect": self.effect}
+    def as_object(self) -> NodeTaint:
+        """Return the taint as the API has it."""
+        if self.value:
+            return {"key": self.key, "value": self.value, "effect": self.effect}
+        return {"key": self.key, "effect": self.effect}
 
 
 def check_labels(labels: Mapping[str, str]) -> None:

@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.model import Object
+from agent.core.model import LeaseObject
 from agent.core.node import owner_reference
 from agent.core.times import exact_time, micro_timestamp
 
 LEASE_NAMESPACE = "kube-node-lease"
 
 
-def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: datetime) -> Object:
+def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: datetime) -> LeaseObject:
     """Return the lease that a node creates; the garbage collector removes it with the Node."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
@@ -27,7 +27,7 @@ def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: dat
     }
 
 
-def renewed(lease: Object, *, duration_seconds: int, now: datetime) -> Object:
+def renewed(lease: LeaseObject, *, duration_seconds: int, now: datetime) -> LeaseObject:
     """Return the lease with a later time; holder and owner stay as they are."""
     before = lease.get("spec", {})
     at = _later(before.get("renewTime"), now)
@@ -45,6 +45,6 @@ def _later(before: str | None, now: datetime) -> datetime:
         return now
 
 
-def owned(lease: Object, node_name: str, owner_uid: str) -> Object:
+def owned(lease: LeaseObject, node_name: str, owner_uid: str) -> LeaseObject:
     """Return the lease, owned by the Node."""
     return {**lease, "metadata": {**lease["metadata"], "ownerReferences": [owner_reference(node_name, owner_uid)]}}

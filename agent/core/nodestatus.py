@@ -9,7 +9,17 @@ from typing import NamedTuple
 from agent.core.capacity import own_allocatable, own_capacity
 from agent.core.config import Config
 from agent.core.errors import ConfigError
-from agent.core.model import DefaultRoute, HostSnapshot, IPAddress, Network, Object
+from agent.core.model import (
+    Condition,
+    DefaultRoute,
+    HostSnapshot,
+    IPAddress,
+    Network,
+    NodeAddress,
+    NodeStatus,
+    Object,
+    PodStatus,
+)
 from agent.core.quantity import format_amounts
 from agent.core.times import timestamp
 
@@ -38,7 +48,7 @@ class Facts:
 
     config: Config
     host: HostSnapshot
-    observed: Object  # the Node's status as last seen; empty for a Node not created yet
+    observed: NodeStatus  # the Node's status as last seen; empty for a Node not created yet
     pressure: frozenset[str]  # the pressure conditions that hold
     problems: tuple[str, ...]  # why the node is not ready; empty when it is
     now: datetime
@@ -58,16 +68,16 @@ def parse_node_ips(text: str) -> tuple[IPAddress, ...]:
     return ips
 
 
-def addresses(facts: Facts) -> Object:
+def addresses(facts: Facts) -> NodeStatus:
     """IPs first, Hostname last, as kubelet orders them; a cloud controller's addresses stay."""
     config, node_ips = facts.config, _valid_node_ips(facts)
     if config.registration.external_cloud_provider and facts.observed.get("addresses"):
         return {}
-    hostname = {"type": "Hostname", "address": config.node_name}
+    hostname: NodeAddress = {"type": "Hostname", "address": config.node_name}
     if config.registration.external_cloud_provider and not config.node_ips:
         return {"addresses": [hostname]}
     ips = node_ips or (_default_ip(facts),)
-    return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in ips), hostname]}
+    return {"addresses": [*(NodeAddress(type=config.node_ip_type, address=str(ip)) for ip in ips), hostname]}
 
 
 def provided_node_ip(facts: Facts) -> str | None:
@@ -137,13 +147,13 @@ def _parse_ip(text: str) -> IPAddress | None:
         return None
 
 
-def capacity(facts: Facts) -> Object:
+def capacity(facts: Facts) -> NodeStatus:
     """Capacity of the host; resources that others put on the Node are kept."""
     own = own_capacity(facts.config, facts.host)
     return {"capacity": {**facts.observed.get("capacity", {}), **format_amounts(own)}}
 
 
-def allocatable(facts: Facts) -> Object:
+def allocatable(facts: Facts) -> NodeStatus:
     """What of the capacity pods may have; resources that others put on the Node are allocatable as a whole."""
     own = own_allocatable(facts.config, facts.host)
     foreign = {name: text for name, text in facts.observed.get("capacity", {}).items() if name not in own}
@@ -157,7 +167,7 @@ def missing_capacity(facts: Facts) -> list[str]:
     return [name for name in needed if name not in reported]
 
 
-def node_info(facts: Facts) -> Object:
+def node_info(facts: Facts) -> NodeStatus:
     """The identity of the machine and of what runs on it."""
     host, config = facts.host, facts.config
     info: Object = {
@@ -177,17 +187,17 @@ def node_info(facts: Facts) -> Object:
     return {"nodeInfo": info}
 
 
-def daemon_endpoints(facts: Facts) -> Object:
+def daemon_endpoints(facts: Facts) -> NodeStatus:
     """Where the kubelet's API is served; `Port` has a capital letter in the API."""
     return {"daemonEndpoints": {"kubeletEndpoint": {"Port": facts.config.serving.port}}}
 
 
-def declared_features(facts: Facts) -> Object:
+def declared_features(facts: Facts) -> NodeStatus:
     """Node features that the scheduler matches pods against; without any, what is there stays, as in a kubelet."""
     return {"declaredFeatures": list(facts.config.declared_features)} if facts.config.declared_features else {}
 
 
-def conditions(facts: Facts) -> Object:
+def conditions(facts: Facts) -> NodeStatus:
     """The four conditions that a kubelet owns, in place, or appended with Ready last; those of others stay."""
     ours = {kind: _pressure(facts, kind) for kind in _PRESSURE} | {"Ready": _ready(facts)}
     observed = facts.observed.get("conditions", [])
@@ -195,18 +205,18 @@ def conditions(facts: Facts) -> Object:
     return {"conditions": [*kept, *ours.values()]}
 
 
-def find_condition(status: Object, kind: str) -> Object | None:
+def find_condition(status: NodeStatus | PodStatus, kind: str) -> Condition | None:
     """Return the condition of this type; None if the status has none."""
     return next((condition for condition in status.get("conditions") or () if condition["type"] == kind), None)
 
 
-def is_ready(status: Object) -> bool:
+def is_ready(status: NodeStatus) -> bool:
     """Return whether the status has Ready=True."""
     ready = find_condition(status, "Ready")
     return ready is not None and ready["status"] == "True"
 
 
-def _pressure(facts: Facts, kind: str) -> Object:
+def _pressure(facts: Facts, kind: str) -> Condition:
     """The condition of one pressure; reason and message change only when the status flips, as in kubelet."""
     holds, now = kind in facts.pressure, timestamp(facts.now)
     old = find_condition(facts.observed, kind)
@@ -215,7 +225,7 @@ def _pressure(facts: Facts, kind: str) -> Object:
     return _condition(kind, holds, now, now, _PRESSURE[kind][0 if holds else 1])
 
 
-def _ready(facts: Facts) -> Object:
+def _ready(facts: Facts) -> Condition:
     problems = list(facts.problems)
     if missing := missing_capacity(facts):
         problems.append(f"missing node capacity for resources: {', '.join(missing)}")
@@ -229,7 +239,7 @@ def _ready(facts: Facts) -> Object:
     return _condition("Ready", holds, now, since, ("KubeletNotReady", message))
 
 
-def _condition(kind: str, holds: bool, now: str, since: str, explanation: tuple[str, str]) -> Object:
+def _condition(kind: str, holds: bool, now: str, since: str, explanation: tuple[str, str]) -> Condition:
     return {
         "type": kind,
         "status": str(holds),
@@ -240,7 +250,7 @@ def _condition(kind: str, holds: bool, now: str, since: str, explanation: tuple[
     }
 
 
-Setter = Callable[[Facts], Object]
+Setter = Callable[[Facts], NodeStatus]
 
 SETTERS: tuple[Setter, ...] = (
     addresses,
@@ -256,13 +266,14 @@ SETTERS: tuple[Setter, ...] = (
 class Desired(NamedTuple):
     """The status this Node should carry, and why some fields could not be set."""
 
-    status: Object
+    status: NodeStatus
     errors: tuple[str, ...]
 
 
 def desired_status(facts: Facts) -> Desired:
     """Return the status this Node should carry now; fields that others wrote are kept."""
-    status, errors = dict(facts.observed), []
+    status: NodeStatus = {**facts.observed}
+    errors = []
     for setter in SETTERS:
         try:
             status |= setter(facts)

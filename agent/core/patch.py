@@ -1,8 +1,9 @@
 """The smallest strategic-merge patch from one Node to another, and from one pod status to another."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.core.model import Object
+from agent.core.model import Condition, NodeObject, Object, PodObject, PodStatus
 from agent.core.quantity import same_amount
 
 _QUANTITIES = ("capacity", "allocatable")
@@ -10,7 +11,7 @@ _BY_ADDRESS = ("podIPs", "hostIPs")  # lists that the API merges by address
 _REPLACE = {"$patch": "replace"}
 
 
-def node_patch(observed: Object, desired: Object) -> Object:
+def node_patch(observed: NodeObject, desired: NodeObject) -> Object:
     """Return the patch by which `observed` becomes `desired`; `spec` is never part of it."""
     old, new = observed.get("status", {}), desired.get("status", {})
     parts = {"metadata": _metadata(observed, desired), "status": _status(old, new)}
@@ -28,13 +29,14 @@ def is_changed(patch: Object) -> bool:
     )
 
 
-def _metadata(observed: Object, desired: Object) -> Object:
-    old, new = observed.get("metadata", {}), desired.get("metadata", {})
+def _metadata(observed: NodeObject, desired: NodeObject) -> Object:
+    old: Mapping[str, Any] = observed.get("metadata", {})
+    new: Mapping[str, Any] = desired.get("metadata", {})
     parts = {name: map_diff(old.get(name) or {}, new.get(name) or {}) for name in ("labels", "annotations")}
     return {name: part for name, part in parts.items() if part}
 
 
-def _status(observed: Object, desired: Object) -> Object:
+def _status(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
     patch: Object = {}
     for name in observed.keys() | desired.keys():
         old, new = observed.get(name), desired.get(name)
@@ -50,7 +52,7 @@ def _status(observed: Object, desired: Object) -> Object:
     return patch
 
 
-def conditions_diff(observed: list[Object], desired: list[Object]) -> Object:
+def conditions_diff(observed: Sequence[Condition], desired: Sequence[Condition]) -> Object:
     """Changed fields only, keyed by type; the order list is what client-go adds."""
     old = {condition["type"]: condition for condition in observed}
     changes = [
@@ -59,7 +61,7 @@ def conditions_diff(observed: list[Object], desired: list[Object]) -> Object:
     return {"$setElementOrder/conditions": [{"type": new["type"]} for new in desired], "conditions": changes}
 
 
-def map_diff(old: Object, new: Object) -> Object:
+def map_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
     """Return what must be merged into one map so that it becomes the other."""
     changes = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
     return changes | {name: None for name in old if name not in new}
@@ -78,7 +80,7 @@ def _same(name: str, old: Any, new: Any) -> bool:
     return bool(old == new)
 
 
-def status_patch(pod: Object, status: Object) -> Object | None:
+def status_patch(pod: PodObject, status: PodStatus) -> Object | None:
     """Return the smallest patch that gives this pod, and no other with its name, the status; None if it has it."""
     old = pod.get("status", {})
     changes: Object = {}
@@ -99,7 +101,7 @@ def _changed(name: str, before: Any, after: Any) -> Object:
     return {name: after}
 
 
-def _conditions(before: list[Object], after: list[Object]) -> Object:
+def _conditions(before: Sequence[Condition], after: Sequence[Condition]) -> Object:
     kinds = [condition["type"] for condition in after]
     if {condition["type"] for condition in before} - set(kinds):
         return {"conditions": [*after, _REPLACE]}

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
@@ -18,6 +19,7 @@ from agent.adapters.interpreter import python_module
 from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
+from agent.core.model import LeaseObject, NodeObject
 from agent.core.pressure import DEFAULT_HARD, observe
 from agent.demo.certificate import make_tls
 from agent.demo.screen import Show, live_screen, plain_lines
@@ -90,8 +92,8 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
     node = next(iter(store.list("nodes")), None)
     name = node["metadata"]["name"] if node else ""
     return Scene(
-        node=node,
-        lease=store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE),
+        node=cast("NodeObject | None", node),
+        lease=cast("LeaseObject | None", store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE)),
         events=store.list("events", events.EVENT_NAMESPACE),
         signals=observe(await host.glance()),
         thresholds=config.eviction.hard,

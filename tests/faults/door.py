@@ -20,7 +20,7 @@ from agent.core.events import Correlator, event_object, schedulable_events, star
 from agent.core.lease import owned, renewed
 from agent.core.model import Object
 from agent.core.node import is_owned_by, new_node, reconcile_patch, with_own_metadata
-from agent.core.node_view import conditions, shares
+from agent.core.node_view import condition_rows, resource_rows
 from agent.core.nodestatus import desired_status, is_ready
 from agent.core.patch import is_changed, node_patch, status_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
@@ -30,11 +30,11 @@ from agent.core.pods.admission import (
     is_preemptable,
     kill_for_preemption,
     rejected_status,
+    rejection,
     shortages,
     still_missing,
     victims,
 )
-from agent.core.pods.admission import rejection
 from agent.core.pods.events import pod_events, reference, removal_events
 from agent.core.pods.info import pod_info, pod_stats
 from agent.core.pods.lifecycle import next_status
@@ -215,8 +215,8 @@ class Door:
             self._correlator.correlate(event_object(objects.NAME, event, START, number), 5.0)
         is_ready(known.observed)
         ",".join(node.get("spec", {}).get("podCIDRs") or [])
-        conditions(self._config, known.observed, {})
-        shares(known.observed)
+        condition_rows(self._config, known.observed, {})
+        resource_rows(known.observed)
         serving_template(objects.NAME, known.observed.get("addresses") or ())
         self._decide(json.decode(json.encode(objects.POD)), node)
 

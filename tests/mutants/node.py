@@ -281,8 +281,8 @@ MUTANTS = (
     Mutant(
         "the host name comes first",
         "nodestatus.py",
-        'return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in ips), hostname]}',
-        'return {"addresses": [hostname, *({"type": config.node_ip_type, "address": str(ip)} for ip in ips)]}',
+        'return {"addresses": [*(NodeAddress(type=config.node_ip_type, address=str(ip)) for ip in ips), hostname]}',
+        'return {"addresses": [hostname, *(NodeAddress(type=config.node_ip_type, address=str(ip)) for ip in ips)]}',
     ),
     Mutant("IPv6 is preferred", "nodestatus.py", "if facts.config.node_ips else 4", "if facts.config.node_ips else 6"),
     Mutant(
@@ -329,14 +329,14 @@ MUTANTS = (
     Mutant(
         "registration overwrites capacity",
         "node.py",
-        "return kept | {name: text for name, text in fresh.get(kind, {}).items() if _is_hugepages(name)}",
-        "return kept | fresh.get(kind, {})",
+        "return kept | {name: text for name, text in fresh.items() if _is_hugepages(name)}",
+        "return kept | fresh",
     ),
     Mutant(
         "a taint has an empty value",
         "labels.py",
-        '**({"value": self.value} if self.value else {})',
-        '"value": self.value',
+        "        if self.value:\n            return {",
+        "        if True:\n            return {",
     ),
     Mutant("one taint may stand there twice", "labels.py", "for other in taints[:index]", "for other in taints[:0]"),
     Mutant(

@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant(
         "back-off the first time",
         "pods/container.py",
-        'if not _restarts(status) or not ended.get("startedAt"):',
-        'if not ended.get("startedAt"):',
+        "if not _restarts(status) or not began or not finished_at:",
+        "if not began or not finished_at:",
     ),
     Mutant(
         "a long run is not forgiven", "pods/container.py", "_FORGIVEN_SECONDS = 600.0", "_FORGIVEN_SECONDS = 600000.0"

@@ -9,7 +9,8 @@ from aiohttp import hdrs, web
 from agent.adapters.server.replies import plain
 from agent.core.access import is_websocket
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
-from agent.core.model import Object
+from agent.core.model import PodObject
+from agent.core.pods.accessors import placed_containers
 from agent.core.quantity import parse_int, parse_uint
 from agent.core.times import parse_time
 from agent.klog import quoted
@@ -18,7 +19,6 @@ from agent.ports import Clock
 _NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 _STREAMS = ("input", "output", "error")
 _LONGEST_SECONDS = 50 * 365 * 86400  # before any container
-_PLURALS = ("containers", "initContainers", "ephemeralContainers")
 
 Parameters = Mapping[str, str]
 
@@ -26,7 +26,7 @@ Parameters = Mapping[str, str]
 class ContainerEndpoints:
     """containerLogs, exec, attach, portForward, run and checkpoint."""
 
-    def __init__(self, find: Callable[[str, str], Object | None], clock: Clock) -> None:
+    def __init__(self, find: Callable[[str, str], PodObject | None], clock: Clock) -> None:
         self._find = find
         self._clock = clock
         self._decoding = asyncio.Lock()
@@ -88,15 +88,15 @@ class ContainerEndpoints:
             return plain(f"container not found ({quoted(container)})", status=500)
         return plain(_NOTHING_RUNS, status=500)
 
-    async def _pod(self, parameters: Parameters) -> Object | None:
+    async def _pod(self, parameters: Parameters) -> PodObject | None:
         """Return the pod that a path names. A pod may be large: one pod is decoded per turn of the event loop."""
         async with self._decoding:
             await asyncio.sleep(0)
             return self._find(parameters["podNamespace"], parameters["podID"])
 
 
-def _containers(pod: Object) -> set[str]:
-    return {container["name"] for plural in _PLURALS for container in pod["spec"].get(plural) or ()}
+def _containers(pod: PodObject) -> set[str]:
+    return {container["name"] for _, container in placed_containers(pod)}
 
 
 class _Refused(Exception):

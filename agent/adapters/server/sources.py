@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.core.model import Object
+from agent.core.model import Object, PodObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +21,5 @@ class Sources:
     cadvisor_metrics: Callable[[], Awaitable[bytes]]
     probe_metrics: Callable[[], Awaitable[bytes]]
     pods: Callable[[], Iterator[bytes]]  # each as JSON
-    pod: Callable[[str, str], Object | None]  # namespace, name → the pod
+    pod: Callable[[str, str], PodObject | None]  # namespace, name → the pod
     faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all is well

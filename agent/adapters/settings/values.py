@@ -11,6 +11,7 @@ from agent.adapters.settings.kinds import Json
 from agent.core.errors import ConfigError
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import parse_taints
+from agent.core.model import NodeTaint
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.times import format_nanos, parse_nanos
 from agent.klog import quoted
@@ -122,7 +123,7 @@ def _ip(text: str, before: str | None) -> str | None:
     return text
 
 
-def _taints(text: str, _: Any) -> list[dict[str, str]]:
+def _taints(text: str, _: Any) -> list[NodeTaint]:
     try:
         return [taint.as_object() for taint in parse_taints(text)]
     except ConfigError as error:

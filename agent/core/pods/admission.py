@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent.core.capacity import is_extended
-from agent.core.model import Object
+from agent.core.model import NodeObject, NodeTaint, Object, PodObject, PodStatus
 from agent.core.pods.accessors import is_critical
 from agent.core.pods.info import PodInfo
 from agent.core.pods.resources import PodRequest, qos_class, units
@@ -16,7 +16,7 @@ from agent.core.quantity import Quantity, parse_int
 from agent.core.shutdown import SHUTTING_DOWN
 
 NODE_AFFINITY = "NodeAffinity"
-_MEMORY_TAINT = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
+_MEMORY_TAINT: NodeTaint = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 _ORDER = ("cpu", "memory", "ephemeral-storage")
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  as the scheduler writes it
 # kubelet v1.36: sysctl.safeSysctls
@@ -69,14 +69,14 @@ _Requesting = tuple[PodInfo, Mapping[str, int]]  # a pod, and what it requests
 class AdmissionContext:
     """What admission depends on beside the pod itself."""
 
-    node: Object
+    node: NodeObject
     others: tuple[PodRequest, ...]  # of the active pods of the node
     pressure: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
     allowed_sysctls: tuple[str, ...] = ()
 
 
-def rejection(pod: Object, request: PodRequest, context: AdmissionContext) -> Rejection | None:
+def rejection(pod: PodObject, request: PodRequest, context: AdmissionContext) -> Rejection | None:
     """Return the first reason not to admit the pod; None means that there is none."""
     return (
         _under_pressure(pod, context.pressure)
@@ -89,7 +89,7 @@ def rejection(pod: Object, request: PodRequest, context: AdmissionContext) -> Re
     )
 
 
-def _under_pressure(pod: Object, pressure: frozenset[str]) -> Rejection | None:
+def _under_pressure(pod: PodObject, pressure: frozenset[str]) -> Rejection | None:
     if not pressure or is_critical(pod):
         return None
     if pressure == {"MemoryPressure"} and (
@@ -99,7 +99,7 @@ def _under_pressure(pod: Object, pressure: frozenset[str]) -> Rejection | None:
     return Rejection("Evicted", f"The node had condition: [{' '.join(sorted(pressure))}]. ")
 
 
-def _sysctl(pod: Object, allowed: Iterable[str]) -> Rejection | None:
+def _sysctl(pod: PodObject, allowed: Iterable[str]) -> Rejection | None:
     patterns = (*_SAFE_SYSCTLS, *allowed)
     for sysctl in (pod["spec"].get("securityContext") or {}).get("sysctls") or ():
         name = sysctl["name"].replace("/", ".")
@@ -108,7 +108,7 @@ def _sysctl(pod: Object, allowed: Iterable[str]) -> Rejection | None:
     return None
 
 
-def _operating_system(pod: Object) -> Rejection | None:
+def _operating_system(pod: PodObject) -> Rejection | None:
     if pod["metadata"].get("labels", {}).get("kubernetes.io/os", "linux") != "linux":
         return Rejection(
             "PodOSSelectorNodeLabelDoesNotMatch",
@@ -119,7 +119,7 @@ def _operating_system(pod: Object) -> Rejection | None:
     return None
 
 
-def _strict_groups(pod: Object) -> Rejection | None:
+def _strict_groups(pod: PodObject) -> Rejection | None:
     """Reject what only a container runtime could guarantee."""
     if (pod["spec"].get("securityContext") or {}).get("supplementalGroupsPolicy") != "Strict":
         return None
@@ -163,7 +163,7 @@ def _out_of(request: PodRequest, context: AdmissionContext) -> Rejection | None:
     return None
 
 
-def _predicates(pod: Object, request: PodRequest, context: AdmissionContext) -> Rejection | None:
+def _predicates(pod: PodObject, request: PodRequest, context: AdmissionContext) -> Rejection | None:
     """Run the checks that the scheduler runs, too."""
     node = context.node
     if not accepts(pod, node):
@@ -201,23 +201,25 @@ def _shutting_down(problems: Iterable[str]) -> Rejection | None:
     return Rejection("NodeShutdown", "Pod was rejected as the node is shutting down.")
 
 
-def rejected_status(pod: Object, why: Rejection, now: str) -> Object:
+def rejected_status(pod: PodObject, why: Rejection, now: str) -> PodStatus:
     """Return the status of a rejected pod: kubelet sets none of its own conditions."""
-    generation = pod["metadata"].get("generation")
-    status: Mapping[str, object] = {
+    status: PodStatus = {
         "phase": "Failed",
         "reason": why.reason,
         "message": f"Pod was rejected: {why.message}",
         "qosClass": qos_class(pod),
         "startTime": now,
-        "observedGeneration": generation,
     }
-    kept = {name: value for name, value in pod.get("status", {}).items() if name == "resourceClaimStatuses"}
-    others = {"conditions": conditions_of_others(pod)} if conditions_of_others(pod) else {}
-    return {**kept, **others, **{name: value for name, value in status.items() if value is not None}}
+    if (generation := pod["metadata"].get("generation")) is not None:
+        status["observedGeneration"] = generation
+    if conditions := conditions_of_others(pod):
+        status["conditions"] = conditions
+    if "resourceClaimStatuses" in pod.get("status", {}):
+        status["resourceClaimStatuses"] = pod["status"]["resourceClaimStatuses"]
+    return status
 
 
-def accepts(pod: Object, node: Object) -> bool:
+def accepts(pod: PodObject, node: NodeObject) -> bool:
     """Return whether nodeSelector and the required node affinity of a pod match the node."""
     labels = node["metadata"].get("labels", {})
     wanted = pod["spec"].get("nodeSelector") or {}
@@ -228,12 +230,12 @@ def accepts(pod: Object, node: Object) -> bool:
     return required is None or any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ())
 
 
-def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
+def tolerates(tolerations: Iterable[Object], taint: NodeTaint) -> bool:
     """Return whether one of the tolerations matches the taint."""
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
-def _term_matches(term: Object, node: Object) -> bool:
+def _term_matches(term: Object, node: NodeObject) -> bool:
     """Return whether all requirements match; an empty term matches nothing."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     names = {"metadata.name": node["metadata"]["name"]}
@@ -261,7 +263,7 @@ def _matches(requirement: Object, labels: Mapping[str, str]) -> bool:
             return False
 
 
-def _tolerates(toleration: Object, taint: Object) -> bool:
+def _tolerates(toleration: Object, taint: NodeTaint) -> bool:
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:

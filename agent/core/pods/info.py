@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from agent.core.model import Object
+from agent.core.model import Object, PodObject, PodStatus
 from agent.core.pods.accessors import (
     RUNNING,
     container_statuses,
@@ -55,7 +55,7 @@ class PodInfo(NamedTuple):
         return self.mirror_hash is not None
 
 
-def pod_info(pod: Object) -> PodInfo:
+def pod_info(pod: PodObject) -> PodInfo:
     """Read the facts from the whole object."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     states = Counter(state for main in status.get("containerStatuses") or () for state in main.get("state") or ())
@@ -78,7 +78,7 @@ def pod_info(pod: Object) -> PodInfo:
     )
 
 
-def _running(status: Object) -> Iterator[tuple[str, str | None]]:
+def _running(status: PodStatus) -> Iterator[tuple[str, str | None]]:
     for container in container_statuses(status):
         if running := (container.get("state") or {}).get("running"):
             yield container["name"], running.get("startedAt")

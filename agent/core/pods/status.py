@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
-from agent.core.model import Object
+from agent.core.model import Condition, Container, ContainerStatus, PodObject, PodStatus
 from agent.core.nodestatus import find_condition
 from agent.core.pods.accessors import (
     FAILED,
@@ -33,13 +34,13 @@ _OWN = (
     "PodResizePending",
     "AllContainersRestarting",
 )
-Statuses = Mapping[str, Object]
+Statuses = Mapping[str, ContainerStatus]
 """The status of each container, by its name."""
 _Outcome = tuple[bool, str, str]  # of a condition: status, reason, message
 _DISRUPTION = "DisruptionTarget"
 
 
-def phase(pod: Object, statuses: Statuses, *, is_over: bool) -> str:
+def phase(pod: PodObject, statuses: Statuses, *, is_over: bool) -> str:
     """Return the pod's phase by kubelet's rules; no container of a pod that is over is restarted."""
     inits = [spec for spec in init_containers(pod) if not is_sidecar(spec)]
     codes = {spec["name"]: exit_code(statuses[spec["name"]]) for spec in (*inits, *containers(pod))}
@@ -57,27 +58,27 @@ def phase(pod: Object, statuses: Statuses, *, is_over: bool) -> str:
     return SUCCEEDED if all(codes[spec["name"]] == 0 for spec in containers(pod)) else FAILED
 
 
-def is_initialized(pod: Object, statuses: Statuses) -> bool:
+def is_initialized(pod: PodObject, statuses: Statuses) -> bool:
     """Return whether the main containers may start, or have started already."""
     return has_run_any(pod, statuses) or not incomplete(pod, statuses)
 
 
-def has_run_any(pod: Object, statuses: Statuses) -> bool:
+def has_run_any(pod: PodObject, statuses: Statuses) -> bool:
     """Return whether a main container was ever started, whatever state the init containers are in."""
     return any(has_run(statuses[spec["name"]]) for spec in containers(pod))
 
 
-def incomplete(pod: Object, statuses: Statuses) -> list[str]:
+def incomplete(pod: PodObject, statuses: Statuses) -> list[str]:
     """Return the init containers that the main containers wait for."""
     return [spec["name"] for spec in init_containers(pod) if is_waited_for(spec, statuses)]
 
 
-def is_waited_for(init: Object, statuses: Statuses) -> bool:
+def is_waited_for(init: Container, statuses: Statuses) -> bool:
     """Return whether the next container must not start before this init container has got further."""
     return not statuses[init["name"]].get("started" if is_sidecar(init) else "ready")
 
 
-def pod_conditions(pod: Object, statuses: Statuses, phase: str, *, has_sandbox: bool, now: str) -> list[Object]:
+def pod_conditions(pod: PodObject, statuses: Statuses, phase: str, *, has_sandbox: bool, now: str) -> list[Condition]:
     """Return the conditions that others set, unchanged, then kubelet's own in its order."""
     containers_ready = _containers_ready(pod, statuses, phase)
     own = {
@@ -90,12 +91,12 @@ def pod_conditions(pod: Object, statuses: Statuses, phase: str, *, has_sandbox: 
     return [*conditions_of_others(pod), *(_condition(pod, kind, *outcome, now=now) for kind, outcome in own.items())]
 
 
-def conditions_of_others(pod: Object) -> list[Object]:
+def conditions_of_others(pod: PodObject) -> list[Condition]:
     """Return the conditions that a kubelet leaves unchanged."""
     return [entry for entry in pod.get("status", {}).get("conditions") or () if entry["type"] not in _OWN]
 
 
-def _containers_ready(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
+def _containers_ready(pod: PodObject, statuses: Statuses, phase: str) -> _Outcome:
     if phase in {SUCCEEDED, FAILED}:
         return False, "PodCompleted" if phase == SUCCEEDED else "PodFailed", ""
     unready = [spec["name"] for spec in _lasting(pod) if not statuses[spec["name"]]["ready"]]
@@ -104,7 +105,7 @@ def _containers_ready(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
     return True, "", ""
 
 
-def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
+def _initialized(pod: PodObject, statuses: Statuses, phase: str) -> _Outcome:
     if phase == SUCCEEDED:
         return True, "PodCompleted", ""
     if not is_initialized(pod, statuses):
@@ -113,7 +114,7 @@ def _initialized(pod: Object, statuses: Statuses, phase: str) -> _Outcome:
     return True, "", ""
 
 
-def _ready(pod: Object) -> _Outcome:
+def _ready(pod: PodObject) -> _Outcome:
     """Check the readiness gates: conditions that other controllers set."""
     faults = []
     reported = {entry["type"]: entry for entry in reversed(pod.get("status", {}).get("conditions") or ())}  # first wins
@@ -127,24 +128,29 @@ def _ready(pod: Object) -> _Outcome:
     return (False, "ReadinessGatesNotReady", ", ".join(faults)) if faults else (True, "", "")
 
 
-def _condition(pod: Object, kind: str, holds: bool, reason: str, message: str, *, now: str) -> Object:
+def _condition(pod: PodObject, kind: str, holds: bool, reason: str, message: str, *, now: str) -> Condition:
     old = find_condition(pod.get("status", {}), kind)
     is_same = old is not None and old["status"] == str(holds) and old.get("lastTransitionTime")
-    condition = {
+    condition: Condition = {
         "type": kind,
         "status": str(holds),
         "lastProbeTime": None,
         "lastTransitionTime": old["lastTransitionTime"] if old and is_same else now,
     }
-    optional = {"observedGeneration": pod["metadata"].get("generation"), "reason": reason, "message": message}
-    return condition | {name: value for name, value in optional.items() if value}
+    if generation := pod["metadata"].get("generation"):
+        condition["observedGeneration"] = generation
+    if reason:
+        condition["reason"] = reason
+    if message:
+        condition["message"] = message
+    return condition
 
 
-def _lasting(pod: Object) -> Sequence[Object]:
+def _lasting(pod: PodObject) -> Sequence[Container]:
     return [*filter(is_sidecar, init_containers(pod)), *containers(pod)]
 
 
-def _failed_before(status: Object) -> bool:
+def _failed_before(status: ContainerStatus) -> bool:
     return is_waiting(status) and has_run(status)
 
 
@@ -163,7 +169,7 @@ class PodContext:
     kill_request: KillRequest | None = None
 
 
-def pod_status(pod: Object, statuses: Statuses, phase: str, context: PodContext, *, has_sandbox: bool) -> Object:
+def pod_status(pod: PodObject, statuses: Statuses, phase: str, context: PodContext, *, has_sandbox: bool) -> PodStatus:
     """Return the status of a pod in this phase; fields that a kubelet does not own stay unchanged."""
     now, old = timestamp(context.now), pod.get("status", {})
     own = {
@@ -180,12 +186,12 @@ def pod_status(pod: Object, statuses: Statuses, phase: str, context: PodContext,
     }
     kept = {name: value for name, value in old.items() if name not in own}
     reported = {name: value for name, value in own.items() if value not in (None, [])}
-    return {**kept, **_network(pod, statuses, context), **_resources(pod), **reported}
+    return cast("PodStatus", {**kept, **_network(pod, statuses, context), **_resources(pod), **reported})
 
 
-def with_disruption(pod: Object, status: Object, message: str, now: datetime) -> Object:
+def with_disruption(pod: PodObject, status: PodStatus, message: str, now: datetime) -> PodStatus:
     """Add the condition DisruptionTarget, before kubelet's own, to the status of a pod that the node has killed."""
-    disruption = {
+    disruption: Condition = {
         "type": _DISRUPTION,
         "status": "True",
         "lastProbeTime": None,
@@ -200,7 +206,7 @@ def with_disruption(pod: Object, status: Object, message: str, now: datetime) ->
     return {**status, "conditions": [*others[:place], disruption, *others[place:]]}
 
 
-def _network(pod: Object, statuses: Statuses, context: PodContext) -> Object:
+def _network(pod: PodObject, statuses: Statuses, context: PodContext) -> PodStatus:
     """Return the pod's addresses, unless it has some: the node's own on the host network, otherwise its pod IPs."""
     if pod.get("status", {}).get("podIP"):
         return {}
@@ -211,16 +217,19 @@ def _network(pod: Object, statuses: Statuses, context: PodContext) -> Object:
     return {"podIP": ips[0], "podIPs": _addresses(ips)}
 
 
-def _resources(pod: Object) -> Object:
+def _resources(pod: PodObject) -> PodStatus:
     requests, limits = format_amounts(pod_requests(pod)), format_amounts(pod_limits(pod))
-    parts = {"limits": limits, "requests": requests}
-    reported: Object = {"resources": {name: amounts for name, amounts in parts.items() if amounts}}
-    return reported | ({"allocatedResources": requests} if requests else {})
+    reported: PodStatus = {"resources": {}}
+    if limits:
+        reported["resources"]["limits"] = limits
+    if requests:
+        reported["resources"]["requests"] = reported["allocatedResources"] = requests
+    return reported
 
 
-def _in_order(specs: Iterable[Object], statuses: Statuses) -> list[Object]:
+def _in_order(specs: Iterable[Container], statuses: Statuses) -> list[ContainerStatus]:
     return [statuses[name] for name in sorted(spec["name"] for spec in specs)]
 
 
-def _addresses(ips: Iterable[str]) -> list[Object]:
+def _addresses(ips: Iterable[str]) -> list[dict[str, str]]:
     return [{"ip": ip} for ip in ips]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from agent.core.model import Object
+from agent.core.model import Container, PodObject
 from agent.core.pods.accessors import (
     INIT,
     MAIN,
@@ -42,7 +42,7 @@ class RunPlan:
     exit_code: int
 
 
-def run_plan(pod: Object, place: str, container: Object, *, job_seconds: float) -> RunPlan:
+def run_plan(pod: PodObject, place: str, container: Container, *, job_seconds: float) -> RunPlan:
     """Return the plan of one container; an invalid annotation is ignored."""
     name = container["name"]
     default = None
@@ -59,12 +59,12 @@ def run_plan(pod: Object, place: str, container: Object, *, job_seconds: float) 
     return RunPlan(default if own is None else own, code or 0)
 
 
-def stop_seconds(pod: Object) -> float:
+def stop_seconds(pod: PodObject) -> float:
     """Return how long the containers take to end after SIGTERM."""
     return _seconds(_annotation(pod, f"{_DOMAIN}/stop-after")) or 0.0
 
 
-def _annotation(pod: Object, key: str) -> str:
+def _annotation(pod: PodObject, key: str) -> str:
     text: str = pod["metadata"].get("annotations", {}).get(key, "")
     return text
 
@@ -101,13 +101,13 @@ class Termination(NamedTuple):
     disruption: str = ""  # the message of the condition DisruptionTarget; the pod gets none if this is empty
 
 
-def termination(pod: Object, request: KillRequest | None) -> Termination | None:
+def termination(pod: PodObject, request: KillRequest | None) -> Termination | None:
     """Return the earliest of the ends that await the pod: by the node, by a deletion, by its deadline."""
     ends = filter(None, (_by_request(pod, request), _by_deletion(pod), _by_deadline(pod)))
     return min(ends, key=lambda end: end.at, default=None)
 
 
-def _by_request(pod: Object, request: KillRequest | None) -> Termination | None:
+def _by_request(pod: PodObject, request: KillRequest | None) -> Termination | None:
     if request is None:
         return None
     end = _end(pod, request.requested_at, request.grace_seconds)
@@ -116,13 +116,13 @@ def _by_request(pod: Object, request: KillRequest | None) -> Termination | None:
     return end._replace(exit_code=_KILLED, reason=request.reason, message=request.message, disruption=disruption)
 
 
-def _by_deletion(pod: Object) -> Termination | None:
+def _by_deletion(pod: PodObject) -> Termination | None:
     if not is_terminating(pod):
         return None
     return _end(pod, deletion_requested_at(pod), deletion_grace_seconds(pod))
 
 
-def _by_deadline(pod: Object) -> Termination | None:
+def _by_deadline(pod: PodObject) -> Termination | None:
     seconds, began = pod["spec"].get("activeDeadlineSeconds"), pod.get("status", {}).get("startTime")
     if seconds is None or not began:
         return None
@@ -130,7 +130,7 @@ def _by_deadline(pod: Object) -> Termination | None:
     return _end(pod, deadline, termination_grace_seconds(pod))._replace(reason=_DEADLINE[0], message=_DEADLINE[1])
 
 
-def _end(pod: Object, begins_at: datetime, grace_seconds: float) -> Termination:
+def _end(pod: PodObject, begins_at: datetime, grace_seconds: float) -> Termination:
     """Containers end by themselves within the grace period, or are killed after it."""
     needed, allowed = stop_seconds(pod), max(grace_seconds, _LEAST_SECONDS)
     if needed > allowed:

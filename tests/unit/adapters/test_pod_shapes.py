@@ -9,7 +9,7 @@ from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
 from agent.core.patch import status_patch
 from agent.core.pods.addresses import host_addresses, pod_ranges
-from agent.core.pods.admission import AdmissionContext, rejection, rejected_status
+from agent.core.pods.admission import AdmissionContext, rejected_status, rejection
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
 from agent.core.pods.info import pod_info, pod_stats
