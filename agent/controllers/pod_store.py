@@ -6,8 +6,8 @@ import msgspec
 
 from agent.core.model import PodObject, is_newer
 from agent.core.pods.accessors import is_terminal
-from agent.core.pods.addresses import AddressBook
 from agent.core.pods.info import PodCounts, PodInfo, pod_info
+from agent.core.pods.ip_allocator import IPAllocator
 from agent.core.pods.resources import PodRequest
 from agent.core.pods.termination import KillRequest
 
@@ -52,7 +52,7 @@ class PodStore:
     """All pods of a node by UID and by name, their addresses, and how many there are in which state."""
 
     def __init__(self, decoder: Decoder = msgspec.json.decode) -> None:
-        self.addresses = AddressBook()
+        self.addresses = IPAllocator()
         self.counts = PodCounts()
         self._decoder = decoder
         self._pods: dict[str, CachedPod] = {}

@@ -13,7 +13,6 @@ from agent.controllers.static_pods import StaticPodController
 from agent.core.model import NodeObject, Object, PodObject, PodStatus
 from agent.core.patch import status_patch
 from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
-from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
     ADMITTED,
     ALL_REJECTED,
@@ -26,7 +25,8 @@ from agent.core.pods.admission import (
     rejection,
     shortages,
 )
-from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
+from agent.core.pods.events import PodEvent, pod_events, pod_reference, removal_events
+from agent.core.pods.ip_allocator import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import NextStatus, next_status
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
@@ -310,7 +310,7 @@ class PodController:
 
     def _record(self, pod: PodObject, *events: PodEvent) -> None:
         for event in events:
-            self._events.record(event, reference(pod, event.path))
+            self._events.record(event, pod_reference(pod, event.path))
 
 
 class PodKey(NamedTuple):

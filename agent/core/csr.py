@@ -162,7 +162,7 @@ def _unpadded(data: bytes) -> bytes:
 
 
 def decoded_request(request: Object) -> str:
-    """The PEM of a request that was found."""
+    """Return the PEM of a request that the API server has stored."""
     return _decoded(request["spec"]["request"])
 
 

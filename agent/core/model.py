@@ -252,7 +252,7 @@ class PodObject(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filesystem:
-    """One mounted filesystem, as statvfs tells it."""
+    """One mounted filesystem, as statvfs reports it."""
 
     capacity_bytes: int
     available_bytes: int  # to those without privileges

@@ -1,4 +1,4 @@
-"""When the next thing is due, given a time and a random number."""
+"""Delays, jitter and pacing: when the next call is due, by a time and a random number that the caller passes."""
 
 from dataclasses import dataclass, replace
 from math import floor

@@ -36,16 +36,16 @@ class Certificate:
 
 def read_certificates(pem: str) -> tuple[Certificate, ...]:
     """All certificates of a PEM text, in their order; a ValueError if there is none, or one is broken."""
-    found = tuple(read_certificate(der) for der in _ders(pem))
-    if not found:
+    certificates = tuple(read_certificate(der) for der in _ders(pem))
+    if not certificates:
         raise ValueError("there is no certificate in it")
-    return found
+    return certificates
 
 
 def private_key(pem: str) -> str:
     """The first private key of a PEM text; empty if there is none."""
-    found = _KEY.search(pem)
-    return found.group() if found else ""
+    match = _KEY.search(pem)
+    return match.group() if match else ""
 
 
 class _Item(NamedTuple):

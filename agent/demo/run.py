@@ -20,7 +20,7 @@ from agent.adapters.settings import load
 from agent.core import events, lease
 from agent.core.config import Config
 from agent.core.model import LeaseObject, NodeObject
-from agent.core.pressure import DEFAULT_HARD, observe
+from agent.core.pressure import DEFAULT_HARD, signal_observations
 from agent.demo.certificate import make_tls
 from agent.demo.screen import Show, live_screen, plain_lines
 from agent.demo.view import Scene
@@ -95,7 +95,7 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
         node=cast("NodeObject | None", node),
         lease=cast("LeaseObject | None", store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE)),
         events=store.list("events", events.EVENT_NAMESPACE),
-        signals=observe(await host.glance()),
+        signals=signal_observations(await host.glance()),
         thresholds=config.eviction.hard,
         now=datetime.now(UTC),
     )

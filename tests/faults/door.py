@@ -24,7 +24,6 @@ from agent.core.node_view import condition_rows, resource_rows
 from agent.core.nodestatus import desired_status, is_ready
 from agent.core.patch import is_changed, node_patch, status_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
-from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
     AdmissionContext,
     is_preemptable,
@@ -35,8 +34,9 @@ from agent.core.pods.admission import (
     still_missing,
     victims,
 )
-from agent.core.pods.events import pod_events, reference, removal_events
+from agent.core.pods.events import pod_events, pod_reference, removal_events
 from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.ip_allocator import Exhausted, IPAllocator, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.resources import request_of
 from agent.core.pods.status import PodContext
@@ -259,15 +259,15 @@ class Door:
             if (patch := status_patch(pod, status)) is not None:
                 _sent(patch)
             for event in pod_events(pod, status)[:5]:
-                made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
+                made = event_object(objects.NAME, event, START, number, about=pod_reference(pod, event.path))
                 self._correlator.correlate(made, 5.0)
         removal_events(pod)
         _sent(list(pod_stats([info], START)))
 
     def _turned(self, pod: Object, node: Object, now: Any, order: KillRequest | None) -> Object:
-        book = AddressBook()
+        allocator = IPAllocator()
         try:
-            ips: tuple[str, ...] | None = book.addresses("u", pod_ranges(node))
+            ips: tuple[str, ...] | None = allocator.addresses("u", pod_ranges(node))
         except Exhausted:
             ips = None
         if began := pod.get("status", {}).get("startTime"):

@@ -142,8 +142,8 @@ MUTANTS = (
     Mutant(
         "a condition goes with the shortage",
         "pressure.py",
-        "return Pressure(met, due, kept | seen)",
-        "return Pressure(met, due, seen)",
+        "return NodePressure(met, due, kept | seen)",
+        "return NodePressure(met, due, seen)",
     ),
     Mutant(
         "a condition stays a moment too long",

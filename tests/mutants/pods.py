@@ -290,16 +290,16 @@ MUTANTS = (
         " - timedelta(seconds=deletion_grace_seconds(pod))",
         "",
     ),
-    # addresses.py, static.py, info.py, events.py, and patch.py of the core
+    # ip_allocator.py, static.py, info.py, events.py, and patch.py of the core
     Mutant(
         "the gateway's address is a pod's",
-        "pods/addresses.py",
+        "pods/ip_allocator.py",
         "ip = str(network[place + 2])",
         "ip = str(network[place + 1])",
     ),
     Mutant(
         "an address is never freed",
-        "pods/addresses.py",
+        "pods/ip_allocator.py",
         "self._taken.difference_update(self._of.pop(uid, ()))",
         "self._of.pop(uid, ())",
     ),

@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "the beginning of a signature will do",
         "discovery.py",
-        "return hmac.compare_digest(given, expected)",
+        "return hmac.compare_digest(digest, expected)",
         "return expected.startswith(given)",
     ),
     Mutant(

@@ -16,10 +16,10 @@ class Figures:
 
     async def summary(self, only_cpu_and_memory: bool) -> tuple[Object, Iterator[Object]]:
         """/stats/summary: first without pods, of which there may be many, then these."""
-        from agent.core.summary import summary  # noqa: PLC0415
+        from agent.core.summary import node_summary  # noqa: PLC0415
 
         usage = await self._host.usage(Detail.COUNTERS if only_cpu_and_memory else Detail.NODE)
-        node = summary(usage, node_name=self._node_name, only_cpu_and_memory=only_cpu_and_memory)
+        node = node_summary(usage, node_name=self._node_name, only_cpu_and_memory=only_cpu_and_memory)
         return node, pod_stats(self._pods(), usage.at)
 
     async def resource(self) -> bytes:

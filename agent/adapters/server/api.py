@@ -13,7 +13,7 @@ from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.replies import fault, moved, not_found, plain
 from agent.adapters.server.tls import verified_chain
 from agent.core.access import is_websocket
-from agent.core.routing import Found, Missing, Moved, Refused, Table, unescaped
+from agent.core.routing import NoRoute, Redirect, RouteMatch, RouteTable, ServiceError, unescaped
 from agent.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class KubeletApi:
 
     def __init__(
         self,
-        table: Table[Endpoint],
+        table: RouteTable[Endpoint],
         *,
         metrics: ServerMetrics,
         clock: Clock,
@@ -51,17 +51,17 @@ class KubeletApi:
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         path, query = _escaped(request.rel_url.raw_path), _escaped(request.rel_url.raw_query_string)
         found = self._table.find(path, request.method, request.headers.get(hdrs.ACCEPT, ""))
-        if isinstance(found, Missing):
+        if isinstance(found, NoRoute):
             return not_found()
-        if isinstance(found, Moved):
+        if isinstance(found, Redirect):
             return moved(f"{found.path}?{query}" if query else found.path, request.method)
         if denial := await self._denial(request, path):
             return plain(denial.text, status=denial.status)
-        if isinstance(found, Refused):
+        if isinstance(found, ServiceError):
             return plain(found.text, status=found.status, allow=found.allow)
         return await self._told(request, found)
 
-    async def _told(self, request: web.BaseRequest, found: Found[Endpoint]) -> web.StreamResponse:
+    async def _told(self, request: web.BaseRequest, found: RouteMatch[Endpoint]) -> web.StreamResponse:
         try:
             return await found.endpoint(request, found.parameters)
         except ConnectionError:

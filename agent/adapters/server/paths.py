@@ -14,7 +14,7 @@ from agent.adapters.server.metrics import ServerMetrics
 from agent.adapters.server.replies import JSON
 from agent.adapters.server.sources import Sources
 from agent.core.config import Serving
-from agent.core.routing import Route, Service, Table
+from agent.core.routing import Route, RouteTable, Service
 from agent.ports import Clock
 
 _POST, _EITHER = ("POST",), ("GET", "POST")
@@ -26,7 +26,7 @@ _DEBUGGING = ("/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/",
 
 def full_table(
     serving: Serving, node: NodeEndpoints, sources: Sources, metrics: ServerMetrics, clock: Clock
-) -> Table[Endpoint]:
+) -> RouteTable[Endpoint]:
     """Everything, for those who may."""
     if not serving.debugging_handlers:
         return open_table(node, sources, metrics)
@@ -48,13 +48,13 @@ def full_table(
         services.append(Service(_PROFILES, (Route("/{subpath:*}", node.profile),)))
     else:
         trees[_PROFILES] = disabled("profiling endpoint is disabled.")
-    return Table(exact=exact, trees=trees, services=services)
+    return RouteTable(exact=exact, trees=trees, services=services)
 
 
-def open_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> Table[Endpoint]:
+def open_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> RouteTable[Endpoint]:
     """What is left on the read-only port, and where debugging is off."""
     trees = dict.fromkeys(_DEBUGGING, disabled("Debug endpoints are disabled."))
-    return Table(exact=_exact(node, sources, metrics), trees=trees, services=_services(node))
+    return RouteTable(exact=_exact(node, sources, metrics), trees=trees, services=_services(node))
 
 
 def _exact(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> dict[str, Endpoint]:

@@ -53,7 +53,7 @@ def removal_events(pod: PodObject) -> list[PodEvent]:
     ]
 
 
-def reference(pod: PodObject, path: str = "") -> Object:
+def pod_reference(pod: PodObject, path: str = "") -> Object:
     """Return the reference to the pod, or to one of its containers, for an event."""
     metadata = pod["metadata"]
     about = {

@@ -8,15 +8,15 @@ import pytest
 from agent.adapters.pod_shapes import PodShape
 from agent.adapters.shapes import NodeShape, misfit
 from agent.core.patch import status_patch
-from agent.core.pods.addresses import host_addresses, pod_ranges
 from agent.core.pods.admission import AdmissionContext, rejected_status, rejection
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
 from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.ip_allocator import host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.resources import request_of
 from agent.core.pods.status import PodContext
-from agent.core.pressure import Amount, Threshold
+from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.times import timestamp
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
@@ -90,7 +90,7 @@ def decide(the_pod, node):
         pod_events(the_pod, status)
     removal_events(the_pod)
     list(pod_stats([pod_info(the_pod)], NOW))
-    rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", Amount(100 * 2**20)))
+    rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", ThresholdValue(100 * 2**20)))
     pod_ranges(node)
 
 

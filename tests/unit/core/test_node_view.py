@@ -1,7 +1,7 @@
 import pytest
 
 from agent.core.node_view import condition_rows, format_bytes, resource_rows
-from agent.core.pressure import observe, parse_thresholds
+from agent.core.pressure import parse_thresholds, signal_observations
 from tests.fakes import GIB, host_snapshot
 from tests.settings import Config, Eviction
 
@@ -11,7 +11,7 @@ CONFIG = Config(node_name="n1", eviction=Eviction(hard=HARD))
 
 def shown(kind, status, **host):
     told = {"type": kind, "status": status, "reason": "R", "message": "M"}
-    return condition_rows(CONFIG, {"conditions": [told]}, observe(host_snapshot(**host)))[0]
+    return condition_rows(CONFIG, {"conditions": [told]}, signal_observations(host_snapshot(**host)))[0]
 
 
 def test_a_condition_shows_what_is_left_against_what_is_wanted():

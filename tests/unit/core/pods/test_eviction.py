@@ -9,14 +9,14 @@ from agent.core.pods.eviction import (
     resource_of,
 )
 from agent.core.pods.info import pod_info
-from agent.core.pressure import Amount, Observation, Threshold
+from agent.core.pressure import Observation, Threshold, ThresholdValue
 from tests.unit.core.pods.builders import container, pod
 
-MEMORY = Threshold("memory.available", Amount(100 * 2**20))
-DISK = Threshold("nodefs.available", Amount(percent=10.0))
-INODES = Threshold("nodefs.inodesFree", Amount(percent=5.0))
-PIDS = Threshold("pid.available", Amount(2000))
-SOFT = Threshold("memory.available", Amount(2**30), grace_seconds=90.0)
+MEMORY = Threshold("memory.available", ThresholdValue(100 * 2**20))
+DISK = Threshold("nodefs.available", ThresholdValue(percent=10.0))
+INODES = Threshold("nodefs.inodesFree", ThresholdValue(percent=5.0))
+PIDS = Threshold("pid.available", ThresholdValue(2000))
+SOFT = Threshold("memory.available", ThresholdValue(2**30), grace_seconds=90.0)
 
 
 def named(name, memory="0", **spec):

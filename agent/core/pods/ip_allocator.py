@@ -37,7 +37,7 @@ def _is(kind: Callable[[str], object], text: str) -> bool:
     return True
 
 
-class AddressBook:
+class IPAllocator:
     """Allocates pod IPs one after the other; a freed address comes last."""
 
     def __init__(self) -> None:
