@@ -1,4 +1,4 @@
-"""What the machine has, and what of it is offered to pods."""
+"""The capacity of a node, and the reservations that pods do not get."""
 
 from collections.abc import Mapping
 
@@ -66,7 +66,7 @@ def is_extended(name: str) -> bool:
 
 
 def own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
-    """What the host and the settings give the node, by resource."""
+    """Return the capacity of the host as the settings change it, by resource."""
     resources = config.resources
     own = {"cpu": Quantity.of_millis(host.cpu_millicores), "memory": Quantity.of_bytes(host.memory_bytes)}
     if host.nodefs and resources.local_storage:
@@ -82,7 +82,7 @@ def own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
 
 
 def own_allocatable(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
-    """Capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
+    """Return capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
     own = own_capacity(config, host)
     reserved = _reservations(config, own)
     left = {name: amount.minus(reserved.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}
@@ -93,7 +93,7 @@ def own_allocatable(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
 
 
 def _reservations(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What pods do not get of the node's own capacity, by resource."""
+    """Return what pods do not get of the capacity, by resource."""
     resources = config.resources
     kube, system = dict(resources.kube_reserved), dict(resources.system_reserved)
     if resources.reserved_cpus:
@@ -108,7 +108,7 @@ def _reservations(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quan
 
 
 def _reservation(threshold: Threshold, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What a hard threshold takes off allocatable: only memory and the node's filesystem count."""
+    """Return what a hard threshold takes off allocatable: only memory and the node's filesystem count."""
     resource = _RESOURCE_OF_SIGNAL.get(threshold.signal, "")
     return {resource: Quantity.of_bytes(threshold.value.of(own[resource].value))} if resource in own else {}
 

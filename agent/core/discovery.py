@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def parse_token(text: str) -> Token:
-    """A bootstrap token; a ConfigError that does not repeat it if it is none."""
+    """Read a bootstrap token; raise a ConfigError that does not repeat it where it is none."""
     match = _TOKEN.fullmatch(text)
     if not match:
         raise ConfigError('the bootstrap token is not of the form "[a-z0-9]{6}.[a-z0-9]{16}"')
@@ -40,7 +40,7 @@ def parse_token(text: str) -> Token:
 
 
 def parse_pins(texts: Iterable[str]) -> frozenset[str]:
-    """The hashes of `--discovery-token-ca-cert-hash`, in lower case."""
+    """Return the hashes of `--discovery-token-ca-cert-hash`, in lower case."""
     return frozenset(_pin(text) for text in texts)
 
 
@@ -61,7 +61,7 @@ def _pin(text: str) -> str:
 
 
 def signed_kubeconfig(data: Mapping[str, str], token: Token) -> str | None:
-    """The kubeconfig of cluster-info if somebody who knows the token signed it; None while nobody did."""
+    """Return the kubeconfig of cluster-info if the token signs it; None while it has no signature of this token."""
     content = data.get(KUBECONFIG_KEY)
     if not content:
         raise Distrusted(
@@ -77,7 +77,7 @@ def signed_kubeconfig(data: Mapping[str, str], token: Token) -> str | None:
 
 
 def check_pins(authorities: Iterable[Certificate], pins: frozenset[str]) -> None:
-    """Refuse a cluster none of whose authorities is pinned."""
+    """Raise Distrusted where none of the authorities is pinned."""
     hashes = [hashlib.sha256(authority.public_key).hexdigest() for authority in authorities]
     if not pins.intersection(hashes):
         public_keys = ":".join(f"sha256:{text}" for text in hashes)
@@ -87,7 +87,7 @@ def check_pins(authorities: Iterable[Certificate], pins: frozenset[str]) -> None
 
 
 def _is_signed(signature: str, content: str, token: Token) -> bool:
-    """RFC 7515, appendix F: a JWS whose content is elsewhere."""
+    """Verify a JWS with detached content. RFC 7515, appendix F"""
     header, _, tag = signature.partition("..")
     try:
         fields = json.loads(_decoded(header))

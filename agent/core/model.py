@@ -280,7 +280,7 @@ class DefaultRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What the choice of the node's address depends on."""
+    """The network of the host, from which the node's address is chosen."""
 
     interfaces: tuple[Interface, ...] = ()
     default_routes: tuple[DefaultRoute, ...] = ()
@@ -289,7 +289,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSnapshot:
-    """The host at one moment; what could not be read yet is nothing."""
+    """The host at one moment; a field that could not be read yet has its default."""
 
     cpu_millicores: int = 0
     online_cpus: frozenset[int] = frozenset()
@@ -311,7 +311,7 @@ class HostSnapshot:
 
 
 def is_newer(left: str, right: str) -> bool:
-    """Whether one resourceVersion is newer than another; what is not a number cannot be compared, and is not."""
+    """Return whether one resourceVersion is newer than another; False where one of them is no number."""
     if not all(text.isascii() and text.isdecimal() for text in (left, right)):
         return False
     # Without int(), which raises for thousands of digits.

@@ -39,20 +39,20 @@ _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[e
 
 
 class Observation(NamedTuple):
-    """What is left of a resource, and how much there is in all."""
+    """The available amount of a resource, and its capacity."""
 
     available: int
     capacity: int
 
 
 class ThresholdValue(NamedTuple):
-    """So much of a resource: a number in the signal's own unit, or a percentage of its capacity."""
+    """A number in the signal's own unit, or a percentage of its capacity."""
 
     number: int | None = None
     percent: float | None = None
 
     def of(self, capacity: int) -> int:
-        """The amount in the signal's own unit."""
+        """Return the value in the signal's own unit."""
         return self.number if self.number is not None else share(capacity, self.percent or 0.0)
 
 
@@ -74,14 +74,14 @@ class Threshold:
         return CONDITION_OF_SIGNAL[self.signal]
 
     def is_met(self, signal: Observation, *, was_due: bool) -> bool:
-        """Whether the resource is short; once its grace period was over, it has to recover by the minimum reclaim."""
+        """Return whether the resource is short; one whose grace period was over must recover by the minimum reclaim."""
         reclaim = self.minimum_reclaim.of(signal.capacity) if was_due else 0
         return signal.available < self.value.of(signal.capacity) + reclaim
 
 
 @dataclass(frozen=True, slots=True)
 class NodePressure:
-    """What was short at the last look and since when, and when each condition was last seen, on the monotonic clock."""
+    """The thresholds met at the last observation, and when each condition was last seen, on the monotonic clock."""
 
     met: Mapping[Threshold, float]
     due: frozenset[Threshold]  # those met whose grace period is over
@@ -97,7 +97,7 @@ NO_PRESSURE = NodePressure({}, frozenset(), {})
 
 
 def share(capacity: int, percent: float) -> int:
-    """A percentage of a capacity in the float32 arithmetic of Go's kubelet: 10 % is 0.10000000149."""
+    """Return a percentage of a capacity in the float32 arithmetic of Go's kubelet: 10 % is 0.10000000149."""
     fraction = _float32(_float32(percent) / 100)
     return int(float(capacity) * fraction)
 
@@ -143,7 +143,7 @@ def next_pressure(
     now_seconds: float,
     transition_seconds: float,
 ) -> NodePressure:
-    """Conditions seen now, and those last seen less than the transition period ago."""
+    """Return the conditions seen now, and those last seen less than the transition period ago."""
     met = {
         threshold: before.met.get(threshold, now_seconds)
         for threshold in thresholds

@@ -64,7 +64,7 @@ MUTANTS = (
         "the beginning of a signature will do",
         "discovery.py",
         "return hmac.compare_digest(digest, expected)",
-        "return expected.startswith(given)",
+        "return expected.startswith(digest)",
     ),
     Mutant(
         "without pins any authority will do",
