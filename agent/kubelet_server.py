@@ -28,7 +28,7 @@ from agent.controllers.certificates import CertificateController, WantedCertific
 from agent.controllers.csr import CSRRequester
 from agent.core.config import Config, Serving
 from agent.core.csr import serving_template
-from agent.core.model import Object
+from agent.core.model import NodeAddress
 from agent.machinery.runner import Controller, Runnable, Scheduling
 from agent.ports import NotSigned, ReviewApi, StartError
 
@@ -57,7 +57,7 @@ class KubeletServerBuilder:
     sources: Sources
     metrics: ServerMetrics
     reviews: ReviewApi
-    addresses: Callable[[], Sequence[Object]]
+    addresses: Callable[[], Sequence[NodeAddress]]
     scheduling: Scheduling
 
     async def build(self) -> KubeletServers:

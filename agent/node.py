@@ -18,8 +18,8 @@ from agent.controllers.static_pods import StaticPodController
 from agent.controllers.status import StatusController
 from agent.core.config import Config
 from agent.core.events import STARTING
-from agent.core.model import Object
-from agent.core.node_view import LoopFailure, NodeView, conditions, shares
+from agent.core.model import NodeAddress, NodeStatus, PodObject
+from agent.core.node_view import LoopFailure, NodeView, condition_rows, resource_rows
 from agent.core.pods.info import PodCounts, PodInfo
 from agent.core.schedule import TokenBucket
 from agent.machinery.dependencies import Dependencies
@@ -164,16 +164,16 @@ class Node:
                 await deregister(self.state.name, nodes=self._clients.nodes, leases=self._clients.leases)
         await self.events.drained()
 
-    def addresses(self) -> Sequence[Object]:
-        """The addresses that the Node reports, as far as they are known."""
-        addresses: Sequence[Object] = (self.state.node() or {}).get("status", {}).get("addresses") or ()
-        return addresses
+    def addresses(self) -> Sequence[NodeAddress]:
+        """The addresses that the Node reports; none while there is no Node."""
+        node = self.state.node()
+        return node.get("status", {}).get("addresses") or () if node else ()
 
     def pods(self) -> Iterator[bytes]:
         """The pods that are bound to the node, unless they are ignored, each as JSON."""
         return self.pod_controller.store.encoded() if self.pod_controller else iter(())
 
-    def pod(self, namespace: str, name: str) -> Object | None:
+    def pod(self, namespace: str, name: str) -> PodObject | None:
         """One of them."""
         cached = self.pod_controller.store.by_name(namespace, name) if self.pod_controller else None
         return cached.decode() if cached else None
@@ -196,14 +196,15 @@ class Node:
 
     def view(self) -> NodeView:
         """The node for people to look at."""
-        config, status, lease = self._config, (self.state.node() or {}).get("status", {}), self.lease_health
+        config, node, lease = self._config, self.state.node(), self.lease_health
+        status: NodeStatus = node.get("status", {}) if node else {}
         failure, now = self._engine.health.last_failure(), self._engine.dependencies.clock.monotonic()
         return NodeView(
             node_name=config.node_name,
             version=config.kubelet_version,
-            node=self.state.node(),
-            conditions=conditions(config, status, self.state.pressure.signals),
-            shares=shares(status),
+            node=node,
+            conditions=condition_rows(config, status, self.state.pressure.signals),
+            resources=resource_rows(status),
             renewals=lease.history(),
             renew_seconds=lease.period_seconds,
             lease_seconds=lease.deadline_seconds,

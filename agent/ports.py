@@ -22,11 +22,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent.core.csr import Template
 from agent.core.events import EventLike
-from agent.core.model import HostSnapshot, Object
+from agent.core.model import CSINodeObject, HostSnapshot, LeaseObject, NodeObject, Object, PodObject
 from agent.core.pods.static import Manifest
 from agent.core.usage import Detail, HostUsage
 from agent.core.x509 import Certificate
@@ -139,13 +139,13 @@ class Host(Protocol):
 class NodeApi(Protocol):
     """Our Node at the API server."""
 
-    async def get(self, name: str) -> Object:
+    async def get(self, name: str) -> NodeObject:
         """Read the Node."""
 
-    async def create(self, node: Object) -> Object:
+    async def create(self, node: NodeObject) -> NodeObject:
         """Create the Node."""
 
-    async def patch_status(self, name: str, patch: Object) -> Object:
+    async def patch_status(self, name: str, patch: Object) -> NodeObject:
         """Apply a strategic-merge patch through the status subresource."""
 
     async def delete(self, name: str) -> None:
@@ -155,13 +155,13 @@ class NodeApi(Protocol):
 class LeaseApi(Protocol):
     """Our Lease at the API server."""
 
-    async def get(self, name: str) -> Object:
+    async def get(self, name: str) -> LeaseObject:
         """Read the Lease."""
 
-    async def create(self, lease: Object) -> Object:
+    async def create(self, lease: LeaseObject) -> LeaseObject:
         """Create the Lease."""
 
-    async def replace(self, lease: Object) -> Object:
+    async def replace(self, lease: LeaseObject) -> LeaseObject:
         """Write the Lease if it is still the version it was read as."""
 
     async def delete(self, name: str) -> None:
@@ -171,10 +171,10 @@ class LeaseApi(Protocol):
 class CSINodeApi(Protocol):
     """Our CSINode at the API server."""
 
-    async def get(self, name: str) -> Object:
+    async def get(self, name: str) -> CSINodeObject:
         """Read the CSINode."""
 
-    async def create(self, csinode: Object) -> Object:
+    async def create(self, csinode: CSINodeObject) -> CSINodeObject:
         """Create the CSINode."""
 
     async def delete(self, name: str) -> None:
@@ -194,10 +194,10 @@ class EventApi(Protocol):
 class PodApi(Protocol):
     """The pods that are bound to our Node."""
 
-    async def create(self, pod: Object) -> Object:
+    async def create(self, pod: PodObject) -> PodObject:
         """Create a mirror pod."""
 
-    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> PodObject:
         """Apply a strategic-merge patch through the status subresource."""
 
     async def delete(self, namespace: str, name: str, uid: str) -> None:
@@ -214,7 +214,7 @@ class ManifestSource(Protocol):
 class Listed(NamedTuple):
     """All objects of a selection at one moment."""
 
-    objects: list[Object]
+    objects: list[Any]  # of the kind that is listed
     version: str
 
 
@@ -222,7 +222,7 @@ class Change(NamedTuple):
     """What a watch reports: OPENED (once, without an object), ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     kind: str
-    object: Object
+    object: Any  # of the kind that is watched
 
 
 class WatchApi(Protocol):

@@ -13,7 +13,7 @@ from agent.controllers.pods import PodWorkers
 from agent.controllers.startup import StartupLatency
 from agent.core.config import Config
 from agent.core.metrics import Registry
-from agent.core.model import Object
+from agent.core.model import NodeObject, PodObject
 from agent.machinery.connectivity import Connectivity
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
@@ -165,11 +165,10 @@ class Process:
         return self.unexpected.isolated(loop, reflector.run, health)
 
 
-def _name(node: Object) -> str | None:
-    name: str | None = node["metadata"].get("name")
-    return name
+def _name(node: NodeObject) -> str | None:
+    return node["metadata"].get("name")
 
 
-def _node_name(pod: Object) -> str | None:
-    name: str | None = pod.get("spec", {}).get("nodeName")
-    return name
+def _node_name(pod: PodObject) -> str | None:
+    spec = pod.get("spec")  # a deleted pod has its metadata only
+    return spec.get("nodeName") if spec else None

@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from agent.controllers.state import NodeState
-from agent.core.facts import Facts
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network, Object
+from agent.core.nodestatus import Facts
 from agent.ports import AlreadyExists, Change, Conflict, Listed, NotFound, Unavailable
 from agent.process import Process
 from tests.settings import Config

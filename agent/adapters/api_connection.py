@@ -30,10 +30,10 @@ from agent.adapters.answers import (
 )
 from agent.adapters.credentials import Credentials
 from agent.adapters.transport import DedicatedResolver, enable_keepalive
-from agent.core.goduration import format_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.metrics import Counter, Family, Histogram
 from agent.core.model import Object
+from agent.core.times import format_seconds
 from agent.ports import Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -62,15 +62,15 @@ class _Objects:
     def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
 
-    async def get(self, name: str) -> Object:
+    async def get(self, name: str) -> Any:
         """Read the object."""
         return self._checked(name, await self._connection.call("GET", f"{self.path}/{name}"))
 
-    async def create(self, obj: Object) -> Object:
+    async def create(self, obj: Any) -> Any:
         """Create the object."""
         return self._checked(obj["metadata"]["name"], await self._connection.call("POST", self.path, obj))
 
-    async def replace(self, obj: Object) -> Object:
+    async def replace(self, obj: Any) -> Any:
         """Write the object if it is still the version it was read as."""
         name = obj["metadata"]["name"]
         return self._checked(name, await self._connection.call("PUT", f"{self.path}/{name}", obj))
@@ -91,7 +91,7 @@ class KubeNodes(_Objects):
 
     path, shape = _NODES, NodeShape
 
-    async def patch_status(self, name: str, patch: Object) -> Object:
+    async def patch_status(self, name: str, patch: Object) -> Any:
         """Apply a strategic-merge patch through the status subresource."""
         return await self._patched(name, f"{self.path}/{name}/status", patch)
 
@@ -99,7 +99,7 @@ class KubeNodes(_Objects):
 class KubeLeases(_Objects):
     """Node leases, as LeaseApi wants them."""
 
-    path, shape = f"/apis/coordination.k8s.io/v1/namespaces/{lease.NAMESPACE}/leases", LeaseShape
+    path, shape = f"/apis/coordination.k8s.io/v1/namespaces/{lease.LEASE_NAMESPACE}/leases", LeaseShape
 
 
 class KubeCSINodes(_Objects):
@@ -240,13 +240,13 @@ class KubePods:
     def __init__(self, connection: ApiConnection) -> None:
         self._connection = connection
 
-    async def create(self, pod: Object) -> Object:
+    async def create(self, pod: Any) -> Any:
         """Create a mirror pod."""
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         answer = await self._connection.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
         return _checked_pod(answer, namespace, name)
 
-    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Any:
         """Apply a strategic-merge patch through the status subresource."""
         answer = await self._connection.call("PATCH", f"{_pod_path(namespace, name)}/status", patch, _STRATEGIC_MERGE)
         return _checked_pod(answer, namespace, name)

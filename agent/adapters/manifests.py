@@ -11,8 +11,8 @@ from typing import Any
 
 from agent.adapters.go_yaml import load_private
 from agent.adapters.lazy_kubernetes import ConfigException
+from agent.core.labels import subdomain_faults
 from agent.core.model import Object
-from agent.core.names import subdomain_faults
 from agent.core.pods.static import Manifest, manifest_fault
 
 log = logging.getLogger(__name__)

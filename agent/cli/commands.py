@@ -15,7 +15,7 @@ from agent.cli.join import JoinCommand, join
 from agent.core.capacity import check_reservations
 from agent.core.config import Config
 from agent.core.errors import ConfigError
-from agent.core.goduration import parse_seconds
+from agent.core.times import parse_seconds
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 120, "max_content_width": 120}
 cli = typer.Typer(

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.child_process import python_module
@@ -22,7 +23,8 @@ from agent.adapters.settings import load
 from agent.cli.demo_view import Scene, Show, live_screen, plain_lines
 from agent.core import events, lease
 from agent.core.config import Config
-from agent.core.eviction import DEFAULT_HARD, observe
+from agent.core.model import LeaseObject, NodeObject
+from agent.core.pressure import DEFAULT_HARD, signal_observations
 from agent.minicluster import MiniCluster
 from agent.ports import NotSigned, StartError
 
@@ -108,10 +110,10 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
     node = next(iter(store.list("nodes")), None)
     name = node["metadata"]["name"] if node else ""
     return Scene(
-        node=node,
-        lease=store.get("leases.coordination.k8s.io", name, lease.NAMESPACE),
-        events=store.list("events", events.NAMESPACE),
-        signals=observe(await host.glance()),
+        node=cast("NodeObject | None", node),
+        lease=cast("LeaseObject | None", store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE)),
+        events=store.list("events", events.EVENT_NAMESPACE),
+        signals=signal_observations(await host.glance()),
         thresholds=config.eviction.hard,
         now=datetime.now(UTC),
     )

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.conditions import PRESSURE_TYPES, find_condition, is_ready
-from agent.core.eviction import Observation, Threshold
-from agent.core.model import Object
+from agent.core.model import LeaseObject, NodeObject, NodeStatus, Object
+from agent.core.nodestatus import PRESSURE_TYPES, find_condition, is_ready
+from agent.core.pressure import Observation, Threshold
 from agent.core.quantity import Quantity
 from agent.core.times import parse_time
 
@@ -19,8 +19,8 @@ _SUMMARY_SECONDS = 10.0
 class Scene:
     """Everything that the view depends on, at one time."""
 
-    node: Object | None
-    lease: Object | None
+    node: NodeObject | None
+    lease: LeaseObject | None
     events: Sequence[Object]
     signals: Mapping[str, Observation]
     thresholds: Sequence[Threshold]
@@ -125,14 +125,16 @@ def summary_line(scene: Scene) -> str:
 
 
 def _condition(scene: Scene, kind: str) -> list[str]:
-    status = scene.node["status"] if scene.node else {}
-    condition = find_condition(status, kind) or {}
-    detail = condition.get("message", "") if kind == "Ready" else _signals(scene, kind)
+    status: NodeStatus = scene.node["status"] if scene.node else {}
+    condition = find_condition(status, kind)
+    message = condition.get("message", "") if condition else ""
+    detail = message if kind == "Ready" else _signals(scene, kind)
     return [kind, _state(status, kind), detail]
 
 
-def _state(status: Object, kind: str) -> str:
-    return str((find_condition(status, kind) or {}).get("status", "Unknown"))
+def _state(status: NodeStatus, kind: str) -> str:
+    condition = find_condition(status, kind)
+    return condition["status"] if condition else "Unknown"
 
 
 def _signals(scene: Scene, kind: str) -> str:
@@ -152,7 +154,7 @@ def _amount(signal: str, amount: int) -> str:
     return f"{amount / 2**30:.1f}Gi" if amount >= 2**30 else f"{amount / 2**20:.0f}Mi"
 
 
-def _resources(status: Object) -> list[list[str]]:
+def _resources(status: NodeStatus) -> list[list[str]]:
     allocatable = status.get("allocatable", {})
     rows = ((name, str(text), str(allocatable.get(name, "-"))) for name, text in status.get("capacity", {}).items())
     return [list(row) for row in rows if Quantity.parse(row[1]).nano]
@@ -166,7 +168,7 @@ def _lease(scene: Scene) -> str:
     return f"renewed {age:.1f}s ago by {spec['holderIdentity']}, good for {spec['leaseDurationSeconds']}s"
 
 
-def _report(scene: Scene, status: Object) -> str:
+def _report(scene: Scene, status: NodeStatus) -> str:
     ready = find_condition(status, "Ready")
     return f"last reported {_seconds_since(ready['lastHeartbeatTime'], scene.now):.0f}s ago" if ready else "none yet"
 

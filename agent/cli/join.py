@@ -19,8 +19,8 @@ from agent.adapters.settings.pflag import WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.core.discovery import Token, parse_pins, parse_token
 from agent.core.errors import ConfigError
-from agent.core.goduration import parse_seconds
 from agent.core.model import Object
+from agent.core.times import parse_seconds
 
 if TYPE_CHECKING:
     from agent.adapters.discovery import Cluster

@@ -5,8 +5,8 @@ from contextlib import suppress
 from math import inf
 
 from agent.controllers.state import NodeState
-from agent.core.csinode import is_owned_by, new_csinode
-from agent.core.model import Object
+from agent.core.model import CSINodeObject
+from agent.core.node import is_owned_by, new_csinode
 from agent.machinery.backoff import Backoff
 from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, CSINodeApi, NotFound
@@ -83,7 +83,7 @@ class CSINodeController:
                 await self._csinodes.delete(self._state.name)
         await self._csinodes.create(new_csinode(self._state.name, uid))
 
-    async def _existing(self) -> Object | None:
+    async def _existing(self) -> CSINodeObject | None:
         try:
             return await self._csinodes.get(self._state.name)
         except NotFound:

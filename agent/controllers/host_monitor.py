@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.core.config import Eviction
-from agent.core.eviction import NO_PRESSURE, Observation, Threshold, observe, pressure
 from agent.core.model import HostSnapshot
+from agent.core.pressure import NO_PRESSURE, Observation, Threshold, next_pressure, signal_observations
 from agent.machinery.health import LoopHealth
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, Host
@@ -38,7 +38,7 @@ class PressureMonitor:
     @property
     def signals(self) -> Mapping[str, Observation]:
         """What was left of the host's resources at the last reading."""
-        return observe(self.host) if self.host else {}
+        return signal_observations(self.host) if self.host else {}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call this when the pressure conditions or the size of the host changed; never as a kubelet does it."""
@@ -68,10 +68,10 @@ class PressureMonitor:
                 listener()
 
     def _update_pressure(self, host: HostSnapshot) -> None:
-        self._pressure = pressure(
+        self._pressure = next_pressure(
             self._pressure,
             (*self._eviction.hard, *self._eviction.soft),
-            observe(host),
+            signal_observations(host),
             now_seconds=self._clock.monotonic(),
             transition_seconds=self._eviction.transition_seconds,
         )

@@ -6,11 +6,11 @@ from contextlib import suppress
 import msgspec
 
 from agent.controllers.state import NodeState
-from agent.core.csinode import is_owned_by
-from agent.core.goduration import format_seconds
 from agent.core.lease import new_lease, owned, renewed
-from agent.core.model import Object
+from agent.core.model import LeaseObject
+from agent.core.node import is_owned_by
 from agent.core.schedule import coalesced, jittered
+from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
 from agent.machinery.isolation import Pauses
 from agent.machinery.runner import Scheduling
@@ -74,7 +74,7 @@ class LeaseController:
         delay_seconds = await self._renew_latest(msgspec.json.decode(latest)) if latest else None
         return await self._ensure_and_renew() if delay_seconds is None else delay_seconds
 
-    async def _renew_latest(self, latest: Object) -> float | None:
+    async def _renew_latest(self, latest: LeaseObject) -> float | None:
         """Renew what was written last, without reading it; None where it has to be read again."""
         if self._is_of_another_node(latest):  # collected with its Node, or about to be
             with suppress(ApiError):  # it is still there, or there is a failure, which the next step logs
@@ -119,12 +119,12 @@ class LeaseController:
         if not self._latest or self._is_of_another_node(msgspec.json.decode(self._latest)):
             self._queue.add(self)
 
-    async def _renew(self, lease: Object) -> Object:
+    async def _renew(self, lease: LeaseObject) -> LeaseObject:
         """Write without reading first, up to five times unless the API server asks for a pause.
 
         After a conflict the next try begins with a fresh copy.
         """
-        base: Object | None = lease
+        base: LeaseObject | None = lease
         for updates_left in reversed(range(_UPDATES)):
             try:
                 base = base or (await self._ensure())[0]
@@ -139,23 +139,23 @@ class LeaseController:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _next(self, lease: Object) -> Object:
+    async def _next(self, lease: LeaseObject) -> LeaseObject:
         if not lease["metadata"].get("ownerReferences") or self._is_of_another_node(lease):
             lease = owned(lease, self._state.name, self._state.uid or await self._node_uid())
         return renewed(lease, duration_seconds=self._duration_seconds, now=self._clock.now())
 
-    def _is_of_another_node(self, lease: Object) -> bool:
+    def _is_of_another_node(self, lease: LeaseObject) -> bool:
         uid = self._state.uid
         return uid is not None and not is_owned_by(lease, uid)
 
-    async def _ensure(self) -> tuple[Object | None, bool]:
+    async def _ensure(self) -> tuple[LeaseObject | None, bool]:
         """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""
         try:
             return await self._leases.get(self._state.name), False
         except NotFound:
             return await self._create()
 
-    async def _create(self) -> tuple[Object | None, bool]:
+    async def _create(self) -> tuple[LeaseObject | None, bool]:
         try:
             uid = await self._node_uid()
         except NotFound as error:
@@ -167,7 +167,7 @@ class LeaseController:
             return None, False
         return await self._leases.create(self._new(uid)), True
 
-    def _new(self, uid: str) -> Object:
+    def _new(self, uid: str) -> LeaseObject:
         return new_lease(
             self._state.name, duration_seconds=self._duration_seconds, owner_uid=uid, now=self._clock.now()
         )
@@ -175,7 +175,7 @@ class LeaseController:
     async def _node_uid(self) -> str:
         """Read the UID of the Node, which may be another than the cached one."""
         try:
-            uid: str = (await self._nodes.get(self._state.name))["metadata"]["uid"]
+            uid = (await self._nodes.get(self._state.name))["metadata"]["uid"]
         except NotFound:
             self._state.forget()
             raise
@@ -186,7 +186,7 @@ class LeaseController:
         delay_seconds = jittered(self._period_seconds, _JITTER, self._rand())
         return coalesced(self._clock.monotonic(), self._period_seconds, delay_seconds)
 
-    def _renewed(self, lease: Object) -> float:
+    def _renewed(self, lease: LeaseObject) -> float:
         self._latest = msgspec.json.encode(lease)
         self._backoff.reset()
         self._health.ok(self._clock.monotonic() - self._began_seconds)

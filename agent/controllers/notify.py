@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent.core.conditions import find_condition
-from agent.core.goduration import format_seconds
-from agent.core.model import Object
+from agent.core.model import NodeObject
+from agent.core.nodestatus import find_condition
+from agent.core.times import format_seconds
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, ServiceManager
 
@@ -23,7 +23,7 @@ _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long 
 class NodeSummary:
     """What the service manager learns of a node."""
 
-    node: Object | None = None  # as the API server has it
+    node: NodeObject | None = None  # as the API server has it
     lease_age_seconds: float | None = None  # None before the first renewal
     stalls: Mapping[str, str] = field(default_factory=dict)  # loop → why it seems stuck
 

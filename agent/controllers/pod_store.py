@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from agent.core.model import Object, is_newer
+from agent.core.model import PodObject, is_newer
 from agent.core.pods.accessors import is_terminal
-from agent.core.pods.addresses import AddressBook
 from agent.core.pods.info import PodCounts, PodInfo, pod_info
+from agent.core.pods.ip_allocator import IPAllocator
 from agent.core.pods.resources import PodRequest
 from agent.core.pods.termination import KillRequest
 
-Decoder = Callable[[bytes], Object]
+Decoder = Callable[[bytes], PodObject]
 
 
 class CachedPod:
@@ -43,7 +43,7 @@ class CachedPod:
         """Whether the pod has to end, because it was deleted or because the node kills it."""
         return self.kill_request is not None or self.info.is_terminating
 
-    def decode(self) -> Object:
+    def decode(self) -> PodObject:
         """Decode the whole object, anew with each call."""
         return self._decoder(self.packed)
 
@@ -52,7 +52,7 @@ class PodStore:
     """All pods of a node by UID and by name, their addresses, and how many there are in which state."""
 
     def __init__(self, decoder: Decoder = msgspec.json.decode) -> None:
-        self.addresses = AddressBook()
+        self.addresses = IPAllocator()
         self.counts = PodCounts()
         self._decoder = decoder
         self._pods: dict[str, CachedPod] = {}
@@ -102,14 +102,14 @@ class PodStore:
         """Return what all other active pods request."""
         return tuple(other.info.request for other in self._pods.values() if other.is_active and other is not but)
 
-    def upsert(self, pod: Object) -> bool:
+    def upsert(self, pod: PodObject) -> bool:
         """Store a pod, unless this or a newer version is stored; return whether it was. An error changes nothing."""
         uid, version = uid_of(pod), str(pod["metadata"]["resourceVersion"])
         cached = self._pods.get(uid)
         if cached and (cached.version == version or is_newer(cached.version, version)):
             return False
-        for field in ("kind", "apiVersion"):  # a watch sends them and a list does not; no item of a PodList has them
-            pod.pop(field, None)
+        pod.pop("kind", None)  # a watch sends them and a list does not; no item of a PodList has them
+        pod.pop("apiVersion", None)
         info, packed = pod_info(pod), msgspec.json.encode(pod)
         if cached:
             self._unindex(cached)
@@ -133,7 +133,7 @@ class PodStore:
         self.addresses.free(uid)
         return cached
 
-    def stale(self, objects: Sequence[Object]) -> set[str]:
+    def stale(self, objects: Sequence[PodObject]) -> set[str]:
         """Return the UIDs of the stored pods that are not among the objects of a list."""
         return self._pods.keys() - {uid_of(pod) for pod in objects}
 
@@ -144,7 +144,6 @@ class PodStore:
             del self._by_name[name]
 
 
-def uid_of(pod: Object) -> str:
+def uid_of(pod: PodObject) -> str:
     """Return the pod's UID."""
-    uid: str = pod["metadata"]["uid"]
-    return uid
+    return pod["metadata"]["uid"]

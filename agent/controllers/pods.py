@@ -10,27 +10,27 @@ from typing import NamedTuple
 from agent.controllers.pod_store import CachedPod, PodStore, uid_of
 from agent.controllers.state import NodeState
 from agent.controllers.static_pods import StaticPodController
-from agent.core.facts import timestamp
-from agent.core.model import Object
+from agent.core.model import NodeObject, Object, PodObject, PodStatus
+from agent.core.patch import status_patch
 from agent.core.pods.accessors import is_admitted, is_mirror, is_terminal, is_terminating, on_host_network
-from agent.core.pods.addresses import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.admission import (
     ADMITTED,
-    ALL_REFUSED,
+    ALL_REJECTED,
     NODE_AFFINITY,
     Admission,
     AdmissionContext,
-    refusal,
+    kill_for_preemption,
+    preempt,
     rejected_status,
+    rejection,
     shortages,
 )
-from agent.core.pods.events import PodEvent, pod_events, reference, removal_events
+from agent.core.pods.events import PodEvent, pod_events, pod_reference, removal_events
+from agent.core.pods.ip_allocator import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import NextStatus, next_status
-from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import kill_for_preemption, make_room
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from agent.core.times import parse_time
+from agent.core.times import parse_time, timestamp
 from agent.klog import V2
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import LoopHealth
@@ -71,7 +71,7 @@ class PodController:
         self._static: StaticPodController | None = None
         self._is_stopped = False
         self.store = PodStore()
-        self._unstored: dict[str, Object] = {}  # pods for which PodStore.upsert raised an error, by UID
+        self._unstored: dict[str, PodObject] = {}  # pods for which PodStore.upsert raised an error, by UID
         self._isolation = dependencies.unexpected.isolation(
             "pods", health, size=lambda: self.store.size + len(self._unstored)
         )
@@ -84,7 +84,7 @@ class PodController:
         """Keep the mirror pods of these static pods; without them, every mirror pod is deleted."""
         self._static = static_pods
 
-    def reset(self, objects: Sequence[Object], version: str) -> None:
+    def reset(self, objects: Sequence[PodObject], version: str) -> None:
         """Replace all pods by those of a list; the oldest come first, as a kubelet admits them."""
         for uid in self.store.stale(objects):
             self._forget(uid)
@@ -92,7 +92,7 @@ class PodController:
         for pod in sorted(objects, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
             self.put(pod)
 
-    def put(self, pod: Object) -> None:
+    def put(self, pod: PodObject) -> None:
         """Store a pod as the API has it and queue it; an older state than the stored one is ignored."""
         uid = uid_of(pod)
         try:
@@ -104,7 +104,7 @@ class PodController:
         if is_new:  # a pod that fails all the time is not synced at once after each of its changes
             self._add_after(uid, min(self._isolation.pause_seconds(uid), _RETRY_SECONDS))
 
-    def remove(self, pod: Object) -> None:
+    def remove(self, pod: PodObject) -> None:
         """Remove a pod that is gone from the API, whether or not its containers had ended."""
         self._removed(uid_of(pod), is_mirror=is_mirror(pod))
 
@@ -185,7 +185,7 @@ class PodController:
         if is_terminating(pod) and is_terminal(pod):
             await self._delete(cached, pod)
 
-    async def _advance(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus | None:
+    async def _advance(self, cached: CachedPod, pod: PodObject, node: NodeObject) -> NextStatus | None:
         """Admit a new pod, and return the next status of an admitted or refused one.
 
         Returns None for a critical pod that waits: the pods that it preempts are killed, and it is queued again.
@@ -194,12 +194,12 @@ class PodController:
         if is_admitted(pod) or is_terminal(pod) or is_terminating(pod):
             return self._next_status(cached, pod, node)
         admission = self._admission(cached, pod, node)
-        if admission.refusal and admission.refusal.reason == NODE_AFFINITY:
+        if admission.rejection and admission.rejection.reason == NODE_AFFINITY:
             node = await self._fresh_node(node)
             admission = self._admission(cached, pod, node)
         now = self._clock.now()
-        if admission.refusal:
-            return NextStatus(rejected_status(pod, admission.refusal, timestamp(now)), None)
+        if admission.rejection:
+            return NextStatus(rejected_status(pod, admission.rejection, timestamp(now)), None)
         if admission.is_waiting:
             for victim in admission.victims:
                 fields = {"pod": victim.full_name, "requestingPod": cached.info.full_name}
@@ -210,10 +210,10 @@ class PodController:
         cached.is_active = True
         return self._next_status(cached, pod, node)
 
-    def _admission(self, cached: CachedPod, pod: Object, node: Object) -> Admission:
+    def _admission(self, cached: CachedPod, pod: PodObject, node: NodeObject) -> Admission:
         """Decide whether the node admits a pod; this changes nothing."""
         if self._settings.mode == "refuse":
-            return Admission(refusal=ALL_REFUSED)
+            return Admission(rejection=ALL_REJECTED)
         context = AdmissionContext(
             node=node,
             others=self.store.requests(but=cached),
@@ -222,14 +222,14 @@ class PodController:
             allowed_sysctls=self._settings.allowed_sysctls,
         )
         info = cached.info
-        if why := refusal(pod, info.request, context):
-            return Admission(refusal=why)
+        if why := rejection(pod, info.request, context):
+            return Admission(rejection=why)
         missing = {short.name: short.missing for short in shortages(info.request, context)} if info.is_critical else {}
         if missing:
-            return make_room(info, missing, running=self.store.running(), terminating=self.store.terminating())
+            return preempt(info, missing, running=self.store.running(), terminating=self.store.terminating())
         return ADMITTED
 
-    async def _fresh_node(self, node: Object) -> Object:
+    async def _fresh_node(self, node: NodeObject) -> NodeObject:
         """Read the Node, as kubelet does before it refuses a pod because of labels that may be outdated."""
         try:
             self._state.put(await self._nodes.get(self._state.name))
@@ -237,7 +237,7 @@ class PodController:
             log.error("Failed to synchronously fetch node info", {"err": error})
         return self._state.node() or node
 
-    def _next_status(self, cached: CachedPod, pod: Object, node: Object) -> NextStatus:
+    def _next_status(self, cached: CachedPod, pod: PodObject, node: NodeObject) -> NextStatus:
         """Return the next status, and allocate the pod's addresses on the way."""
         now = self._clock.now()
         context = PodContext(
@@ -254,7 +254,7 @@ class PodController:
         pod = {**pod, "status": first.status}
         return next_status(pod, replace(context, pod_ips=self._allocate_ips(pod, node, now)))
 
-    def _allocate_ips(self, pod: Object, node: Object, now: datetime) -> tuple[str, ...] | None:
+    def _allocate_ips(self, pod: PodObject, node: NodeObject, now: datetime) -> tuple[str, ...] | None:
         """Give an admitted pod its addresses, which it keeps; () means that it has none.
 
         None means that the pod waits for addresses: it is queued again, and an event reports an exhausted range.
@@ -274,7 +274,7 @@ class PodController:
             self._add_after(uid_of(pod), _RETRY_SECONDS)
             return None
 
-    async def _send(self, cached: CachedPod, pod: Object, status: Object, patch: Object) -> bool:
+    async def _send(self, cached: CachedPod, pod: PodObject, status: PodStatus, patch: Object) -> bool:
         """Send a status and record its events; return False where the pod was removed before the answer came."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
         if not cached.is_removal_reported:
@@ -285,7 +285,7 @@ class PodController:
         self.store.upsert(answer)
         return True
 
-    async def _delete(self, cached: CachedPod, pod: Object) -> None:
+    async def _delete(self, cached: CachedPod, pod: PodObject) -> None:
         """Delete a terminated pod from the API, once: a pod with finalizers stays until others remove them."""
         metadata = pod["metadata"]
         if not cached.is_deleted and metadata.get("deletionGracePeriodSeconds") != 0:
@@ -315,9 +315,9 @@ class PodController:
     def _add_after(self, uid: str, seconds: float) -> None:
         self._queue.add_after(PodKey(self, uid), seconds)
 
-    def _record(self, pod: Object, *events: PodEvent) -> None:
+    def _record(self, pod: PodObject, *events: PodEvent) -> None:
         for event in events:
-            self._events.record(event, reference(pod, event.path))
+            self._events.record(event, pod_reference(pod, event.path))
 
 
 class PodKey(NamedTuple):

@@ -4,10 +4,10 @@ import logging
 
 from agent.controllers.state import NodeState
 from agent.core.events import status_events
-from agent.core.goduration import format_seconds
-from agent.core.model import Object
+from agent.core.model import NodeObject
 from agent.core.node import new_node, reconcile_patch
 from agent.core.schedule import jittered
+from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
 from agent.machinery.runner import Scheduling
 from agent.ports import AlreadyExists, ApiError, Forbidden, LeaseApi, NodeApi, NotFound, Recorder
@@ -82,7 +82,7 @@ class Registration:
         """Whether others have created the Node again that was deleted."""
         return self._state.shown_uid is not None and self._state.is_successor(self._state.shown_uid)
 
-    async def _create_or_reconcile(self) -> Object:
+    async def _create_or_reconcile(self) -> NodeObject:
         facts = await self._state.facts({})
         node, desired = new_node(facts)
         log.info("Attempting to register node", {"node": self._state.name})
@@ -107,7 +107,7 @@ class Registration:
             self._events.record(event)
         return registered
 
-    async def _existing(self, refusal: ApiError) -> Object:
+    async def _existing(self, refusal: ApiError) -> NodeObject:
         try:
             return await self._nodes.get(self._state.name)
         except ApiError:
@@ -116,7 +116,7 @@ class Registration:
                 raise refusal from None
             raise
 
-    async def _reconcile(self, existing: Object, fresh: Object) -> Object:
+    async def _reconcile(self, existing: NodeObject, fresh: NodeObject) -> NodeObject:
         if patch := reconcile_patch(existing, fresh):
             try:
                 existing = await self._nodes.patch_status(self._state.name, patch)

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from agent.controllers.pods import PodController
 from agent.controllers.state import NodeState
-from agent.core.conditions import find_condition
 from agent.core.events import SHUTDOWN_CANCELLED, SHUTDOWN_DETECTED
-from agent.core.goduration import format_seconds
 from agent.core.metrics import Gauge, Registry
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
-from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, requested_seconds
+from agent.core.nodestatus import find_condition
+from agent.core.shutdown import SHUTTING_DOWN, GracePeriod, kill_for_shutdown, priority_groups, requested_seconds
+from agent.core.times import format_seconds
 from agent.klog import V1
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, LogindApi, LogindRefused, LogindSession, NoLogind, Recorder
@@ -80,7 +79,8 @@ class GracefulShutdown:
             log.info("The API server shows that the node is shutting down")
 
     def _is_reported(self) -> bool:
-        ready = find_condition((self._state.node() or {}).get("status", {}), "Ready")
+        node = self._state.node()
+        ready = find_condition(node.get("status", {}), "Ready") if node else None
         return ready is not None and ready["status"] == "False" and SHUTTING_DOWN in str(ready.get("message"))
 
 

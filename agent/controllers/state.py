@@ -8,16 +8,15 @@ import msgspec
 
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.startup import StartupLatency
-from agent.core.conditions import find_condition
 from agent.core.config import Config
-from agent.core.facts import Facts
-from agent.core.model import Object, is_newer
+from agent.core.model import NodeObject, NodeStatus, is_newer
+from agent.core.nodestatus import Facts, find_condition
 from agent.ports import Clock
 
 log = logging.getLogger(__name__)
 
 
-NodeDecoder = Callable[[bytes], Object]
+NodeDecoder = Callable[[bytes], NodeObject]
 """Decodes a cached Node; those that were asked for last may be kept decoded."""
 
 
@@ -66,7 +65,7 @@ class NodeState:
         for listener in self._on_changed:
             self.pressure.unsubscribe(listener)
 
-    async def facts(self, observed_status: Object) -> Facts:
+    async def facts(self, observed_status: NodeStatus) -> Facts:
         """Return everything that the next status depends on."""
         return Facts(
             config=self.config,
@@ -97,11 +96,11 @@ class NodeState:
 
     # --- the Node at the API server, as a reflector or an answer shows it
 
-    def node(self) -> Object | None:
+    def node(self) -> NodeObject | None:
         """Return the Node as the API server last showed it; None while there is none of this name."""
         return self._decoder(self._packed) if self._packed else None
 
-    def reset(self, objects: Sequence[Object], version: str) -> None:
+    def reset(self, objects: Sequence[NodeObject], version: str) -> None:
         """Take in a list of all Nodes of this name at a version."""
         self.is_synced = True
         if objects:
@@ -110,7 +109,7 @@ class NodeState:
         elif not self._packed or not is_newer(self._version, version):
             self.forget()
 
-    def put(self, node: Object) -> None:
+    def put(self, node: NodeObject) -> None:
         """Take in the Node; an older state than the cached one is ignored."""
         uid, version, before = node["metadata"]["uid"], node["metadata"]["resourceVersion"], self._version
         if self.shown_uid == uid and is_newer(before, version):
@@ -122,7 +121,7 @@ class NodeState:
         if _is_unknown(node) and before != version:
             self._notify(self._on_changed)  # the cluster gave the node up: better than kubelet, we report at once
 
-    def remove(self, node: Object) -> None:
+    def remove(self, node: NodeObject) -> None:
         """Take in that this Node was deleted."""
         if self.shown_uid in {None, node["metadata"]["uid"]}:
             self.forget()
@@ -194,6 +193,6 @@ class NodeState:
             listener()
 
 
-def _is_unknown(node: Object) -> bool:
+def _is_unknown(node: NodeObject) -> bool:
     ready = find_condition(node.get("status", {}), "Ready")
     return bool(ready and ready["status"] == "Unknown")

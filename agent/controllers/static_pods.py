@@ -4,7 +4,7 @@ import logging
 
 from agent.controllers.pod_store import PodStore
 from agent.controllers.state import NodeState
-from agent.core.model import Object
+from agent.core.model import PodObject
 from agent.core.pods.static import Manifest, manifest_hash, mirror_pod
 from agent.machinery.runner import Scheduling
 from agent.ports import AlreadyExists, ApiError, ManifestSource, PodApi
@@ -66,7 +66,7 @@ class StaticPodController:
                     await self._create(mirror_pod(manifests[missing], node, self._clock.now()))
         return self._state.config.pods.manifest_check_seconds
 
-    async def _create(self, mirror: Object) -> None:
+    async def _create(self, mirror: PodObject) -> None:
         try:
             await self._api.create(mirror)
         except AlreadyExists:

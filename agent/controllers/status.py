@@ -6,15 +6,13 @@ from math import inf
 
 from agent.controllers.registration import Registration
 from agent.controllers.state import NodeState
-from agent.core.conditions import find_condition, is_ready
 from agent.core.events import schedulable_events, start_events, status_events
-from agent.core.facts import Facts
 from agent.core.metrics import Counter
-from agent.core.model import Object
+from agent.core.model import NodeObject, NodeStatus
 from agent.core.node import with_own_metadata
+from agent.core.nodestatus import Facts, desired_status, find_condition, is_ready
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, jittered
-from agent.core.status import desired_status
 from agent.machinery.backoff import Backoff
 from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, NodeApi, NotFound, Recorder
@@ -123,7 +121,7 @@ class StatusController:
             self._fails = False
             self._connectivity.notify_recovered()
 
-    async def _current(self, *, first: bool) -> Object:
+    async def _current(self, *, first: bool) -> NodeObject:
         """The Node; a first try takes what the watch has shown, as kubelet does with its informer."""
         if first and (cached := self._state.node()):
             return cached
@@ -140,7 +138,7 @@ class StatusController:
             self._state.forget()
             raise
 
-    async def _bring_up_to_date(self, node: Object) -> None:
+    async def _bring_up_to_date(self, node: NodeObject) -> None:
         facts = await self._state.facts(node.get("status", {}))
         desired = desired_status(facts)
         if desired.errors:
@@ -160,7 +158,7 @@ class StatusController:
             self._state.startup.ready()
         self._record_changes(node, facts, desired.status)
 
-    def _record_changes(self, node: Object, facts: Facts, status: Object) -> None:
+    def _record_changes(self, node: NodeObject, facts: Facts, status: NodeStatus) -> None:
         """Record what changed: an event is the difference between two states."""
         cordoned = bool(node.get("spec", {}).get("unschedulable"))
         events = [
@@ -174,7 +172,7 @@ class StatusController:
         if is_ready(facts.observed) and not is_ready(status):
             log.info("Node became not ready", {"node": self._state.name, "condition": find_condition(status, "Ready")})
 
-    def _pod_cidr_changed(self, node: Object) -> bool:
+    def _pod_cidr_changed(self, node: NodeObject) -> bool:
         """A pod CIDR seen for the first time counts as a change, as kubelet has it."""
         cidrs = node.get("spec", {}).get("podCIDRs") or []
         if not cidrs or cidrs == self._pod_cidrs:

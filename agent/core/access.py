@@ -1,18 +1,23 @@
-"""Who asks the kubelet's API, and what they would have to be allowed."""
+"""Who sends a request to the kubelet's API, and which rules must allow it."""
 
 import base64
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from agent.core.model import Object
 from agent.core.x509 import Certificate
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 _VERBS = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _AUTHENTICATED = "system:authenticated"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
-_WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."  # noqa: S105  the mark before a token
+_WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."  # noqa: S105  the prefix of a token
 _BASE64URL = re.compile("[A-Za-z0-9_-]*")  # without padding
 # kubelet v1.36: server/auth.go. These are tried before what the second table says …
 _FINER = {"/pods": "pods", "/healthz": "healthz", "/configz": "configz", "/runningpods": "pods"}
@@ -29,7 +34,7 @@ _OWN = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody, as the API server's authorizers know them."""
+    """A user, as the API server's authorizers identify them."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -41,30 +46,30 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
 def verb(method: str) -> str:
-    """What a method is called in a rule; empty for one that no rule names."""
+    """Return the verb of a method in an RBAC rule; empty where it has none."""
     return _VERBS.get(method, "")
 
 
 def subresources(path: str) -> tuple[str, ...]:
-    """The subresources of nodes of which one must be allowed, in the order in which they are tried."""
+    """Return the subresources of nodes of which one must be allowed, in the order in which they are tried."""
     finer = tuple(name for root, name in _FINER.items() if _is_below(path, root))
     own = next((name for root, name in _OWN.items() if _is_below(path, root)), "proxy")
     return (*finer, own)
 
 
-def access_question(user: User, verb: str, subresource: str, node_name: str) -> Object:
-    """The spec of a SubjectAccessReview."""
+def access_review_spec(user: User, verb: str, subresource: str, node_name: str) -> Object:
+    """Return the spec of a SubjectAccessReview."""
     attributes = {"verb": verb, "version": "v1", "resource": "nodes", "subresource": subresource, "name": node_name}
-    question: Object = {"resourceAttributes": attributes, "user": user.name, "groups": list(user.groups)}
+    spec: Object = {"resourceAttributes": attributes, "user": user.name, "groups": list(user.groups)}
     if user.uid:
-        question["uid"] = user.uid
+        spec["uid"] = user.uid
     if user.extra:
-        question["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return question
+        spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return spec
 
 
 def is_allowed(status: Object) -> bool:
-    """What a SubjectAccessReview says; a ValueError if it says both."""
+    """Return whether a SubjectAccessReview allows; raise ValueError if it allows and denies."""
     allowed, denied = bool(status.get("allowed")), bool(status.get("denied"))
     if allowed and denied:
         raise ValueError("webhook subject access review returned both allow and deny response")
@@ -72,20 +77,20 @@ def is_allowed(status: Object) -> bool:
 
 
 def reviewed_user(status: Object) -> User | None:
-    """Whom a TokenReview names, if anybody; a ValueError if it says what is wrong, or nothing at all."""
+    """Return the user of a TokenReview, None without one; raise ValueError for an error or an invalid answer."""
     if not status.get("authenticated"):
         if fault := status.get("error"):
             raise ValueError(str(fault))
         return None
-    told = status.get("user")
-    if not isinstance(told, dict) or not isinstance(told.get("username"), str):
+    user = status.get("user")
+    if not isinstance(user, dict) or not isinstance(user.get("username"), str):
         raise ValueError("the token review names nobody")  # noqa: TRY004  it is the answer that is wrong
-    groups = tuple(str(group) for group in told.get("groups") or ())
-    return User(told["username"], _with_authenticated(groups), told.get("uid") or "", told.get("extra") or {})
+    groups = tuple(str(group) for group in user.get("groups") or ())
+    return User(user["username"], _with_authenticated(groups), user.get("uid") or "", user.get("extra") or {})
 
 
 def certified_user(certificate: Certificate, der: bytes) -> User | None:
-    """Whom a client certificate names: the common name in the groups of its organizations."""
+    """Return the user of a client certificate: its common name, in the groups of its organizations."""
     if not certificate.common_name:
         return None
     credential = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
@@ -94,18 +99,18 @@ def certified_user(certificate: Certificate, der: bytes) -> User | None:
 
 
 def bearer_token(authorization: str) -> str:
-    """The token of an Authorization header; empty if there is none."""
+    """Return the token of an Authorization header; empty if there is none."""
     scheme, _, rest = authorization.strip().partition(" ")
     return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
 
 def is_websocket(upgrade: str, connection: Iterable[str]) -> bool:
-    """Whether the Upgrade header and all Connection headers of a request ask for a WebSocket."""
+    """Return whether the Upgrade header and all Connection headers of a request ask for a WebSocket."""
     return upgrade.lower() == "websocket" and any("upgrade" in header.lower() for header in connection)
 
 
 def websocket_token(protocols: Iterable[str]) -> str:
-    """The token among the protocols of a WebSocket; empty if there is none, a ValueError if they make no sense.
+    """Return the token among the protocols of a WebSocket, empty without one; raise ValueError for an invalid one.
 
     apiserver v0.36: authentication/request/websocket
     """
@@ -133,3 +138,36 @@ def _with_authenticated(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}/")
+
+
+class TTLCache(Generic[K, V]):
+    """Keeps each answer of a review until it expires, and evicts the least recently used one when it is full.
+
+    The caller passes the time.
+    """
+
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: K, now: float) -> V | None:
+        """Return the value; None if there is none or it has expired."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        expires_at, value = entry
+        if now >= expires_at:
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V, *, expires_at: float) -> None:
+        """Store a value, in place of the one that has this key."""
+        self._entries[key] = (expires_at, value)
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,12 +1,11 @@
-"""What the machine has, and what of it is offered to pods."""
+"""The capacity of a node, and the reservations that pods do not get."""
 
 from collections.abc import Mapping
 
-from agent.core.config import Config, Resources
+from agent.core.config import Config
 from agent.core.errors import ConfigError
-from agent.core.eviction import Threshold
-from agent.core.facts import Facts
-from agent.core.model import HostSnapshot, Object
+from agent.core.model import HostSnapshot
+from agent.core.pressure import Threshold
 from agent.core.quantity import Quantity, QuantityError
 
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
@@ -49,49 +48,25 @@ def check_reservations(config: Config, host: HostSnapshot) -> None:
     """Raise a ConfigError where more is reserved than the machine has, as kubelet does at start."""
     reserved = parse_cpu_list(config.resources.reserved_cpus)
     if not reserved <= host.online_cpus:
-        given, online = config.resources.reserved_cpus, _cpu_list(host.online_cpus)
-        raise ConfigError(f"reserved-cpus: {given} is not a subset of online-cpus: {online}")
-    own = _own_capacity(config, host)
-    held_back = _held_back(config, own)
+        online = _cpu_list(host.online_cpus)
+        raise ConfigError(f"reserved-cpus: {config.resources.reserved_cpus} is not a subset of online-cpus: {online}")
+    own = own_capacity(config, host)
+    reservations = _reservations(config, own)
     for name, amount in own.items():
-        if name in held_back and held_back[name].nano > amount.nano:
+        if name in reservations and reservations[name].nano > amount.nano:
             raise ConfigError(
-                f'invalid Node Allocatable configuration. Resource "{name}" has a reservation of {held_back[name]} '
+                f'invalid Node Allocatable configuration. Resource "{name}" has a reservation of {reservations[name]} '
                 f"but capacity of {amount}. Expected capacity >= reservation."
             )
 
 
-def capacity(facts: Facts) -> Object:
-    """Capacity of the host; resources that others put on the Node are kept."""
-    own = _own_capacity(facts.config, facts.host)
-    return {"capacity": {**facts.observed.get("capacity", {}), **_printed(own)}}
-
-
-def allocatable(facts: Facts) -> Object:
-    """Capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
-    own = _own_capacity(facts.config, facts.host)
-    held_back = _held_back(facts.config, own)
-    left = {name: amount.minus(held_back.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}
-    for name, amount in own.items():
-        if name.startswith("hugepages-"):
-            left["memory"] = left["memory"].minus(amount).at_least_zero()
-    foreign = {name: text for name, text in facts.observed.get("capacity", {}).items() if name not in own}
-    return {"allocatable": {**foreign, **_printed(left)}}
-
-
-def missing_capacity(facts: Facts) -> list[str]:
-    """The resources without which a node is not ready."""
-    needed = ["cpu", "memory", "pods", *(["ephemeral-storage"] if facts.config.resources.local_storage else [])]
-    told = capacity(facts)["capacity"]
-    return [name for name in needed if name not in told]
-
-
 def is_extended(name: str) -> bool:
-    """Whether a resource is one that neither Kubernetes nor the host knows, such as nvidia.com/gpu."""
+    """Return whether a resource is an extended one, such as nvidia.com/gpu."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
-def _own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+def own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+    """Return the capacity of the host as the settings change it, by resource."""
     resources = config.resources
     own = {"cpu": Quantity.of_millis(host.cpu_millicores), "memory": Quantity.of_bytes(host.memory_bytes)}
     if host.nodefs and resources.local_storage:
@@ -99,12 +74,26 @@ def _own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
     for size, total in host.hugepages_bytes.items():
         own[f"hugepages-{Quantity.of_bytes(size)}"] = Quantity.of_bytes(total)
     own |= resources.overrides
-    own.setdefault("pods", Quantity.of_count(_pods(resources, own["cpu"])))
+    pods = resources.max_pods
+    if resources.pods_per_core > 0:
+        pods = min(own["cpu"].value * resources.pods_per_core, resources.max_pods)
+    own.setdefault("pods", Quantity.of_count(pods))
     return {**own, **resources.extended}
 
 
-def _held_back(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What pods do not get of the node's own capacity, by resource."""
+def own_allocatable(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+    """Return capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
+    own = own_capacity(config, host)
+    reserved = _reservations(config, own)
+    left = {name: amount.minus(reserved.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}
+    for name, amount in own.items():
+        if name.startswith("hugepages-"):
+            left["memory"] = left["memory"].minus(amount).at_least_zero()
+    return left
+
+
+def _reservations(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Return what pods do not get of the capacity, by resource."""
     resources = config.resources
     kube, system = dict(resources.kube_reserved), dict(resources.system_reserved)
     if resources.reserved_cpus:
@@ -119,15 +108,9 @@ def _held_back(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantit
 
 
 def _reservation(threshold: Threshold, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What a hard threshold takes off allocatable: only memory and the node's filesystem count."""
+    """Return what a hard threshold takes off allocatable: only memory and the node's filesystem count."""
     resource = _RESOURCE_OF_SIGNAL.get(threshold.signal, "")
     return {resource: Quantity.of_bytes(threshold.value.of(own[resource].value))} if resource in own else {}
-
-
-def _pods(resources: Resources, cpu: Quantity) -> int:
-    if resources.pods_per_core > 0:
-        return min(cpu.value * resources.pods_per_core, resources.max_pods)
-    return resources.max_pods
 
 
 def _cpu_list(cpus: frozenset[int]) -> str:
@@ -139,7 +122,3 @@ def _cpu_list(cpus: frozenset[int]) -> str:
         else:
             runs.append([cpu, cpu])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-
-
-def _printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}

@@ -9,10 +9,9 @@ from ipaddress import ip_address
 from typing import Literal, get_args
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import Threshold
-from agent.core.labels import Taint, check_labels
+from agent.core.labels import Taint, check_labels, subdomain_faults
 from agent.core.model import IPAddress
-from agent.core.names import subdomain_faults
+from agent.core.pressure import Threshold
 from agent.core.quantity import Quantity
 from agent.core.shutdown import GracePeriod
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from agent.core.model import Object
+from agent.core.model import ContainerState, ContainerStatus, PodObject
 from agent.core.pods.accessors import container_statuses
 from agent.core.times import parse_time
 
@@ -35,10 +35,11 @@ class LogUnavailable(Exception):
     """Why there is no log, in kubelet's words."""
 
 
-def container_log(pod: Object, container: str, options: LogOptions) -> bytes:
+def container_log(pod: PodObject, container: str, options: LogOptions) -> bytes:
     """Return the selected lines, oldest first; raise LogUnavailable where the container has no log."""
     state = _run_state(pod, container, previous=options.previous)
-    image = (_status(pod, container) or {}).get("image") or "its image"
+    status = _status(pod, container)
+    image = (status.get("image") if status else "") or "its image"
     lines = [line for line in _lines(state, container, image) if options.since is None or line.at >= options.since]
     if options.tail_lines is not None:
         lines = lines[len(lines) - min(options.tail_lines, len(lines)) :]
@@ -46,7 +47,7 @@ def container_log(pod: Object, container: str, options: LogOptions) -> bytes:
     return text.encode()[: options.limit_bytes]
 
 
-def _run_state(pod: Object, container: str, *, previous: bool) -> Object:
+def _run_state(pod: PodObject, container: str, *, previous: bool) -> ContainerState:
     """Return the state of the run whose log is asked for. kubelet v1.36: validateContainerLogStatus"""
     where, status = f'container "{container}" in pod "{pod["metadata"]["name"]}"', _status(pod, container)
     if status is None:
@@ -68,12 +69,13 @@ def _run_state(pod: Object, container: str, *, previous: bool) -> Object:
     raise LogUnavailable(f"{where} is waiting to start - no logs yet")
 
 
-def _has_container_id(state: Object) -> bool:
+def _has_container_id(state: ContainerState) -> bool:
     """Return whether a state is the end of a container that has run."""
-    return bool((state.get("terminated") or {}).get("containerID"))
+    terminated = state.get("terminated")
+    return bool(terminated and terminated.get("containerID"))
 
 
-def _lines(state: Object, container: str, image: str) -> Iterator[Line]:
+def _lines(state: ContainerState, container: str, image: str) -> Iterator[Line]:
     run = state["running"] if "running" in state else state["terminated"]  # either may be empty
     text = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
     yield Line(_time(run.get("startedAt")), text)
@@ -82,7 +84,7 @@ def _lines(state: Object, container: str, image: str) -> Iterator[Line]:
         yield Line(_time(ended.get("finishedAt")), f"{text} ({ended.get('reason') or 'no reason'})")
 
 
-def _status(pod: Object, container: str) -> Object | None:
+def _status(pod: PodObject, container: str) -> ContainerStatus | None:
     statuses = container_statuses(pod.get("status") or {})
     return next((status for status in statuses if status["name"] == container), None)
 

@@ -1,4 +1,4 @@
-"""Certificates of a node: what is asked for, what the answer means, and when to ask again."""
+"""CertificateSigningRequests of a node: what it requests, what the answer means, and when it requests again."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from datetime import datetime
 from ipaddress import IPv6Address, ip_address
 from itertools import islice
 
-from agent.core.model import Object
+from agent.core.model import NodeAddress, Object
 from agent.core.x509 import Certificate, read_certificates
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -24,12 +24,12 @@ _MOST_WORDS = 500
 
 
 class Refused(ValueError):
-    """A certificate that will not come; the message says why, in kubelet's words."""
+    """The cluster issues no certificate for a CSR; the message has kubelet's wording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Whom a certificate shall be about, and what it shall be good for."""
+    """The subject and the signer of a certificate that is requested."""
 
     signer: str
     common_name: str
@@ -39,14 +39,14 @@ class Template:
 
 
 def client_template(node_name: str) -> Template:
-    """What a node shows to the API server."""
+    """Return the template of the client certificate, by which a node identifies itself to the API server."""
     return Template(CLIENT_SIGNER, f"system:node:{node_name}")
 
 
-def serving_template(node_name: str, addresses: Iterable[Object]) -> Template | None:
-    """What a node shows to its callers; None while it has no IP address, as kubelet waits for one.
+def serving_template(node_name: str, addresses: Iterable[NodeAddress]) -> Template | None:
+    """Return the template of the serving certificate; None while the node has no IP address, as kubelet waits for one.
 
-    Anybody who may write the Node's status writes its addresses: what no certificate can have is left out.
+    Others may write the Node's addresses: those that no certificate can have are left out.
     """
     dns_names, ips = set(), set()
     for address in islice(addresses, _MOST_ADDRESSES):  # kubelet v1.36: addressesToHostnamesAndIPs
@@ -67,13 +67,13 @@ def serving_template(node_name: str, addresses: Iterable[Object]) -> Template | 
 
 
 def usages(signer: str, *, is_rsa: bool) -> list[str]:
-    """What the key may be used for; the approver in the cluster wants exactly these."""
+    """Return the usages of the key; the approver in the cluster accepts exactly these."""
     purpose = "server auth" if signer == SERVING_SIGNER else "client auth"
     return ["digital signature", purpose, *(["key encipherment"] if is_rsa else [])]
 
 
 def digested_name(public_key: bytes, template: Template, purposes: Sequence[str]) -> str:
-    """A name that the same key and the same wishes always lead to, so that a restart finds its own request."""
+    """Return a name that is the same for the same key and template, so that a restart finds its own request."""
     digest = hashlib.new("sha512_256")  # kubelet v1.36: bootstrap.digestedName
     words = (template.common_name, *template.organizations, *purposes)
     for item in (public_key, *(word.encode() for word in words)):
@@ -82,7 +82,7 @@ def digested_name(public_key: bytes, template: Template, purposes: Sequence[str]
 
 
 def signing_request(csr_pem: str, template: Template, purposes: Sequence[str], *, name: str = "") -> Object:
-    """The object to create; without a name the API server gives it one."""
+    """Return the object to create; without a name the API server generates one."""
     return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
@@ -96,7 +96,7 @@ def signing_request(csr_pem: str, template: Template, purposes: Sequence[str], *
 
 
 def issued(request: Object, uid: str) -> str | None:
-    """The certificate that came of a request, None while it is open; Refused if none will come."""
+    """Return the certificate of a request, None while it is pending; raise Refused if it was denied or has failed."""
     name, status = request["metadata"]["name"], request.get("status") or {}
     if request["metadata"]["uid"] != uid:
         raise Refused(f'csr "{name}" changed UIDs')
@@ -111,7 +111,7 @@ def issued(request: Object, uid: str) -> str | None:
 
 
 def mismatch(pem: str, template: Template, public_key: bytes) -> str:
-    """Why a certificate that came is not the one that was asked for; empty if it is."""
+    """Return why a certificate is not the requested one; empty if it is."""
     if len(pem) > _LONGEST_CHAIN:
         return f"the signed certificate has {len(pem)} letters, and {_LONGEST_CHAIN} are enough"
     try:
@@ -126,17 +126,17 @@ def mismatch(pem: str, template: Template, public_key: bytes) -> str:
 
 
 def overdue(request: Object, now: datetime) -> str:
-    """Why the certificate that came of an old request is too old; empty if it is not, there is none, or it is none."""
+    """Return why the certificate of an old request has expired; empty if it has not, or there is none."""
     try:
         chain = read_certificates(_decoded((request.get("status") or {}).get("certificate") or ""))
     except ValueError:
-        return ""  # whoever takes it will say so
+        return ""  # mismatch() reports it
     over = [certificate.not_after for certificate in chain if certificate.is_over(now)]
     return f"one of the certificates for the CSR has expired: {over[0]}" if over else ""
 
 
 def satisfies(certificate: Certificate, template: Template) -> bool:
-    """Whether a certificate has all that is wanted; more does not hurt."""
+    """Return whether a certificate has everything that the template names; it may have more."""
     return (
         certificate.common_name == template.common_name
         and set(template.organizations) <= set(certificate.organizations)
@@ -146,13 +146,13 @@ def satisfies(certificate: Certificate, template: Template) -> bool:
 
 
 def is_of_another_node(certificate: Certificate, node_name: str) -> bool:
-    """Whether a certificate speaks for a node that is not this one."""
+    """Return whether a certificate is that of another node."""
     name = certificate.common_name
     return name.startswith("system:node:") and name != f"system:node:{node_name}"
 
 
 def rotation_deadline(certificate: Certificate, rand: float) -> datetime:
-    """When to ask for the next one: after 70 to 90 % of its life, by chance, so that nodes do not ask together."""
+    """Return when to request the next one: after 70 to 90 % of its life, at random, so that nodes spread."""
     life = certificate.not_after - certificate.not_before
     return certificate.not_before + life * (0.7 + 0.2 * rand)
 
@@ -162,12 +162,12 @@ def _unpadded(data: bytes) -> bytes:
 
 
 def decoded_request(request: Object) -> str:
-    """The PEM of a request that was found."""
+    """Return the PEM of a request that the API server has stored."""
     return _decoded(request["spec"]["request"])
 
 
 def _decoded(encoded: str) -> str:
-    """PEM in base64; what is no base64 stays as it is, and is no PEM either."""
+    """Decode PEM in base64; a text that is no base64 stays as it is."""
     try:
         return base64.b64decode("".join(encoded.split()), validate=True).decode("ascii", "replace")
     except ValueError:
@@ -175,7 +175,7 @@ def _decoded(encoded: str) -> str:
 
 
 def _ip(text: str) -> str:
-    """An IP address as Go's ParseIPSloppy reads and writes it; empty if it is none, or has a zone."""
+    """Return an IP address as Go's ParseIPSloppy reads and writes it; empty if it is none, or has a zone."""
     if len(text) > _LONGEST_IP or "%" in text:
         return ""
     if ":" not in text:

@@ -1,4 +1,4 @@
-"""Trusting a cluster that one knows a token of: what kubeadm's token discovery decides."""
+"""Token discovery as in kubeadm: whether the cluster that answers is the one of the token and the pins."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Distrusted(ConfigError):
-    """The cluster that answered is not the one we were told of."""
+    """The cluster that answered is not the one that the token or the pins name."""
 
 
 class Token(NamedTuple):
@@ -32,15 +32,15 @@ class Token(NamedTuple):
 
 
 def parse_token(text: str) -> Token:
-    """A bootstrap token; a ConfigError that does not repeat it if it is none."""
-    found = _TOKEN.fullmatch(text)
-    if not found:
+    """Read a bootstrap token; raise a ConfigError that does not repeat it where it is none."""
+    match = _TOKEN.fullmatch(text)
+    if not match:
         raise ConfigError('the bootstrap token is not of the form "[a-z0-9]{6}.[a-z0-9]{16}"')
-    return Token(found[1], found[2])
+    return Token(match[1], match[2])
 
 
 def parse_pins(texts: Iterable[str]) -> frozenset[str]:
-    """The hashes of `--discovery-token-ca-cert-hash`, in lower case."""
+    """Return the hashes of `--discovery-token-ca-cert-hash`, in lower case."""
     return frozenset(_pin(text) for text in texts)
 
 
@@ -61,7 +61,7 @@ def _pin(text: str) -> str:
 
 
 def signed_kubeconfig(data: Mapping[str, str], token: Token) -> str | None:
-    """The kubeconfig of cluster-info if somebody who knows the token signed it; None while nobody did."""
+    """Return the kubeconfig of cluster-info if the token signs it; None while it has no signature of this token."""
     content = data.get(KUBECONFIG_KEY)
     if not content:
         raise Distrusted(
@@ -77,28 +77,28 @@ def signed_kubeconfig(data: Mapping[str, str], token: Token) -> str | None:
 
 
 def check_pins(authorities: Iterable[Certificate], pins: frozenset[str]) -> None:
-    """Refuse a cluster none of whose authorities is pinned."""
+    """Raise Distrusted where none of the authorities is pinned."""
     hashes = [hashlib.sha256(authority.public_key).hexdigest() for authority in authorities]
     if not pins.intersection(hashes):
-        told = ":".join(f"sha256:{text}" for text in hashes)
+        public_keys = ":".join(f"sha256:{text}" for text in hashes)
         raise Distrusted(
-            f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{told}" are pinned'
+            f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{public_keys}" are pinned'
         )
 
 
 def _is_signed(signature: str, content: str, token: Token) -> bool:
-    """RFC 7515, appendix F: a JWS whose content is elsewhere."""
+    """Verify a JWS with detached content. RFC 7515, appendix F"""
     header, _, tag = signature.partition("..")
     try:
         fields = json.loads(_decoded(header))
-        given = _decoded(tag)
+        digest = _decoded(tag)
     except (ValueError, RecursionError):
         return False
     if not isinstance(fields, dict) or fields.get("alg") != "HS256" or fields.get("kid") != token.id:
         return False
     payload = base64.urlsafe_b64encode(content.encode()).rstrip(b"=")
     expected = hmac.digest(token.secret.encode(), header.encode() + b"." + payload, "sha256")
-    return hmac.compare_digest(given, expected)
+    return hmac.compare_digest(digest, expected)
 
 
 def _decoded(text: str) -> bytes:

@@ -1,10 +1,30 @@
-"""What `--node-labels` and `--register-with-taints` may say."""
+"""Names, labels and taints: their syntax, and what `--node-labels` and `--register-with-taints` accept."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.core.errors import ConfigError
-from agent.core.names import label_value_faults, qualified_name_faults
+from agent.core.model import NodeTaint
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+    "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_LABEL_NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 
 _ALLOWED_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _ALLOWED_KEYS = (
@@ -23,6 +43,31 @@ _ALLOWED_KEYS = (
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
+def subdomain_faults(name: str) -> list[str]:
+    """Return why `name` is not a DNS-1123 subdomain, which a Node's name must be; empty when it is."""
+    faults = [] if len(name) <= 253 else ["must be no more than 253 bytes"]
+    return faults if _SUBDOMAIN.fullmatch(name) else [*faults, _SUBDOMAIN_RULE]
+
+
+def label_value_faults(value: str) -> list[str]:
+    """Return why `value` cannot be a label's value; empty when it can."""
+    faults = [] if len(value) <= 63 else ["must be no more than 63 bytes"]
+    return faults if not value or _LABEL_PART.fullmatch(value) else [*faults, _LABEL_VALUE_RULE]
+
+
+def qualified_name_faults(key: str) -> list[str]:
+    """Return why `key` cannot be a label's, taint's or resource's key; empty when it can."""
+    prefix, slash, name = key.rpartition("/")
+    faults = []
+    if slash:
+        faults += [f"prefix part {fault}" for fault in (subdomain_faults(prefix) if prefix else ["must be non-empty"])]
+    if not name:
+        faults.append("name part must be non-empty")
+    elif len(name) > 63:
+        faults.append("name part must be no more than 63 bytes")
+    return faults if _LABEL_PART.fullmatch(name) else [*faults, _LABEL_NAME_RULE]
+
+
 @dataclass(frozen=True, slots=True)
 class Taint:
     """A taint that the Node is registered with."""
@@ -31,9 +76,11 @@ class Taint:
     value: str
     effect: str
 
-    def as_object(self) -> dict[str, str]:
-        """The taint as the API spells it."""
-        return {"key": self.key, **({"value": self.value} if self.value else {}), "effect": self.effect}
+    def as_object(self) -> NodeTaint:
+        """Return the taint as the API has it."""
+        if self.value:
+            return {"key": self.key, "value": self.value, "effect": self.effect}
+        return {"key": self.key, "effect": self.effect}
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
@@ -46,10 +93,10 @@ def check_labels(labels: Mapping[str, str]) -> None:
             f"({', '.join(_ALLOWED_PREFIXES)}) or be in the specifically allowed set ({', '.join(_ALLOWED_KEYS)})"
         )
     faults = [
-        f"'{text}' - {', '.join(found)}"
+        f"'{text}' - {', '.join(reasons)}"
         for key, value in labels.items()
-        for text, found in ((key, qualified_name_faults(key)), (value, label_value_faults(value)))
-        if found
+        for text, reasons in ((key, qualified_name_faults(key)), (value, label_value_faults(value)))
+        if reasons
     ]
     if faults:
         raise ConfigError(f"invalid node labels: {'; '.join(faults)}")

@@ -1,22 +1,22 @@
-"""A new lease, a renewed lease."""
+"""The Lease of a node: a new one, and a renewed one."""
 
 from datetime import datetime, timedelta
 
-from agent.core.facts import micro_timestamp
-from agent.core.model import Object
-from agent.core.times import exact_time
+from agent.core.model import LeaseObject
+from agent.core.node import owner_reference
+from agent.core.times import exact_time, micro_timestamp
 
-NAMESPACE = "kube-node-lease"
+LEASE_NAMESPACE = "kube-node-lease"
 
 
-def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: datetime) -> Object:
-    """The lease a node starts with; it goes when its Node goes."""
+def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: datetime) -> LeaseObject:
+    """Return the lease that a node creates; the garbage collector removes it with the Node."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
             "name": node_name,
-            "namespace": NAMESPACE,
+            "namespace": LEASE_NAMESPACE,
             "ownerReferences": [owner_reference(node_name, owner_uid)],
         },
         "spec": {
@@ -27,15 +27,15 @@ def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: dat
     }
 
 
-def renewed(lease: Object, *, duration_seconds: int, now: datetime) -> Object:
-    """The same lease with a later time; holder and owner stay as they are."""
+def renewed(lease: LeaseObject, *, duration_seconds: int, now: datetime) -> LeaseObject:
+    """Return the lease with a later time; holder and owner stay as they are."""
     before = lease.get("spec", {})
     at = _later(before.get("renewTime"), now)
     return {**lease, "spec": {**before, "leaseDurationSeconds": duration_seconds, "renewTime": micro_timestamp(at)}}
 
 
 def _later(before: str | None, now: datetime) -> datetime:
-    """Now, or just after the last renewal where the clock has gone back since.
+    """Return now, or just after the last renewal where the clock has gone back since.
 
     Better than kubelet: the control plane counts a renewal only if its time is later than that of the one before.
     """
@@ -45,11 +45,6 @@ def _later(before: str | None, now: datetime) -> datetime:
         return now
 
 
-def owned(lease: Object, node_name: str, owner_uid: str) -> Object:
-    """The same lease, owned by the Node."""
+def owned(lease: LeaseObject, node_name: str, owner_uid: str) -> LeaseObject:
+    """Return the lease, owned by the Node."""
     return {**lease, "metadata": {**lease["metadata"], "ownerReferences": [owner_reference(node_name, owner_uid)]}}
-
-
-def owner_reference(node_name: str, uid: str) -> Object:
-    """How the Node is named as the owner of its Lease and CSINode."""
-    return {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": uid}

@@ -1,11 +1,11 @@
-"""Metrics: labelled numbers of a process, and the registry that has them all."""
+"""Metrics of a process: counters, gauges, histograms and their registry."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The buckets that a Kubernetes histogram of durations has where nobody chose others."""
+"""The default buckets of a Kubernetes histogram of durations."""
 
 
 class Sample(NamedTuple):
@@ -27,7 +27,7 @@ class Family(NamedTuple):
 
 
 class _Metric:
-    """What every metric has: a name, a sentence about it, and the names of its labels."""
+    """The base of all metrics: a name, a help text, and the names of the labels."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:  # noqa: A002 - Prometheus' word
         self.name, self.help, self.labels = name, help, labels
@@ -51,33 +51,33 @@ class _Numbers(_Metric):
         self._values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
 
     def value(self, *values: str) -> float:
-        """The number as it is; 0 where none was written."""
+        """Return the current number; 0 where none was set."""
         return self._values.get(self._checked(values), 0.0)
 
     def family(self) -> Family:
-        """The numbers as they are now."""
+        """Return the current numbers."""
         samples = [Sample("", self._named(values), number) for values, number in self._values.items()]
         return Family(self.name, self.help, self.kind, samples)
 
 
 class Counter(_Numbers):
-    """A number that only grows."""
+    """A number that only increases."""
 
     kind = "counter"
 
     def add(self, *values: str, amount: float = 1.0) -> None:
-        """Count on."""
+        """Increase the number."""
         key = self._checked(values)
         self._values[key] = self._values.get(key, 0.0) + amount
 
 
 class Gauge(_Numbers):
-    """A number that may be anything."""
+    """A number that may rise and fall."""
 
     kind = "gauge"
 
     def set(self, *values: str, value: float) -> None:
-        """Write the number down."""
+        """Set the number."""
         self._values[self._checked(values)] = value
 
 
@@ -92,7 +92,7 @@ class _Spread:
 
 
 class Histogram(_Metric):
-    """How often a value was how big."""
+    """Counts observed values by buckets."""
 
     kind = "histogram"
 
@@ -108,7 +108,7 @@ class Histogram(_Metric):
         self._spreads: dict[tuple[str, ...], _Spread] = {} if labels else {(): _Spread(len(buckets) + 1)}
 
     def observe(self, *values: str, value: float) -> None:
-        """Put a value into its bucket."""
+        """Count a value in its bucket."""
         key = self._checked(values)
         spread = self._spreads.get(key)
         if spread is None:
@@ -117,7 +117,7 @@ class Histogram(_Metric):
         spread.sum += value
 
     def family(self) -> Family:
-        """The buckets as they are now, each with those below it."""
+        """Return the current buckets, each with those below it."""
         return Family(self.name, self.help, self.kind, list(self._samples()))
 
     def _samples(self) -> Iterator[Sample]:
@@ -136,7 +136,7 @@ T = TypeVar("T", Counter, Gauge, Histogram)
 
 
 class Registry:
-    """The metrics of a process: one for each name, however many nodes write to it."""
+    """The metrics of a process: one for each name, which all nodes share."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
@@ -150,11 +150,11 @@ class Registry:
         return registered
 
     def collect(self, collector: Callable[[], Iterable[Family]]) -> None:
-        """Ask this for further metrics whenever somebody asks for all."""
+        """Call this for further metrics with each call of `families`."""
         self._collectors.append(collector)
 
     def families(self) -> Iterator[Family]:
-        """All metrics as they are now."""
+        """Yield all metrics with their current values."""
         for metric in self._metrics.values():
             yield metric.family()
         for collector in self._collectors:

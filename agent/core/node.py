@@ -1,11 +1,18 @@
-"""The Node to register, and what registration mends on one that is already there."""
+"""The Node and the CSINode to register, and what registration mends on a Node that exists."""
 
-from agent.core.addresses import provided_node_ip
-from agent.core.facts import Facts, FieldError
 from agent.core.labels import Taint
-from agent.core.model import Object
+from agent.core.model import (
+    CSINodeObject,
+    LeaseObject,
+    NodeObject,
+    NodeSpec,
+    NodeStatus,
+    Object,
+    ObjectMeta,
+    OwnerReference,
+)
+from agent.core.nodestatus import Desired, Facts, FieldError, desired_status, provided_node_ip
 from agent.core.patch import node_patch
-from agent.core.status import Desired, desired_status
 
 _ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 _PROVIDED_NODE_IP = "alpha.kubernetes.io/provided-node-ip"
@@ -27,20 +34,23 @@ _DEFAULT_LABELS = (
     "beta.kubernetes.io/arch",
 )
 
+# kubelet v1.36: csi.nodeinfomanager, the in-tree volume plugins that were moved to CSI
+_MIGRATED = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
 
-def new_node(facts: Facts) -> tuple[Object, Desired]:
-    """The Node as it is created, its status filled already."""
+
+def new_node(facts: Facts) -> tuple[NodeObject, Desired]:
+    """Return the Node to create, with its status."""
     registration, desired = facts.config.registration, desired_status(facts)
     taints = [*registration.taints, *([_UNINITIALIZED] if registration.external_cloud_provider else [])]
-    spec: Object = {"taints": [taint.as_object() for taint in taints]} if taints else {}
+    spec: NodeSpec = {"taints": [taint.as_object() for taint in taints]} if taints else {}
     if registration.provider_id:
         spec["providerID"] = registration.provider_id
-    metadata = {
+    metadata: ObjectMeta = {
         "name": facts.config.node_name,
         "labels": _labels(facts),
         "annotations": {_ATTACH_DETACH: "true"} if registration.controller_attach_detach else {},
     }
-    node = {
+    node: NodeObject = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": _own_metadata(metadata, facts),
@@ -50,8 +60,8 @@ def new_node(facts: Facts) -> tuple[Object, Desired]:
     return node, desired
 
 
-def reconcile_patch(existing: Object, fresh: Object) -> Object:
-    """What registration changes on a Node that is already there; empty when nothing."""
+def reconcile_patch(existing: NodeObject, fresh: NodeObject) -> Object:
+    """Return what registration changes on a Node that exists; empty when nothing."""
     metadata = existing["metadata"]
     wanted = {key: value for key, value in fresh["metadata"]["labels"].items() if key in _DEFAULT_LABELS}
     labels = {**metadata.get("labels", {}), **wanted}
@@ -60,39 +70,44 @@ def reconcile_patch(existing: Object, fresh: Object) -> Object:
     if _ATTACH_DETACH in fresh["metadata"]["annotations"]:
         annotations[_ATTACH_DETACH] = "true"
     observed, wanted_status = existing.get("status", {}), fresh["status"]
-    status = {**observed, **{name: _reconciled(name, observed, wanted_status) for name in ("capacity", "allocatable")}}
-    return node_patch(existing, {"metadata": {"labels": labels, "annotations": annotations}, "status": status})
+    status: NodeStatus = {
+        **observed,
+        "capacity": _reconciled(observed.get("capacity"), wanted_status.get("capacity", {})),
+        "allocatable": _reconciled(observed.get("allocatable"), wanted_status.get("allocatable", {})),
+    }
+    desired: ObjectMeta = {**metadata, "labels": labels, "annotations": annotations}
+    return node_patch(existing, {"metadata": desired, "status": status})
 
 
-def _reconciled(kind: str, observed: Object, fresh: Object) -> Object:
+def _reconciled(observed: dict[str, str] | None, fresh: dict[str, str]) -> dict[str, str]:
     """Capacity or allocatable of a Node that exists; what others put there stays, but for huge pages."""
     # kubelet v1.36 sets extended resources to 0 where it finds no checkpoint of its device manager, but takes that
     # one's socket for a checkpoint, too: a race, which the socket mostly wins. So they stay.
-    if not observed.get(kind):
-        return dict(fresh.get(kind, {}))
-    kept = {name: text for name, text in observed[kind].items() if not _is_hugepages(name)}
-    return kept | {name: text for name, text in fresh.get(kind, {}).items() if _is_hugepages(name)}
+    if not observed:
+        return dict(fresh)
+    kept = {name: text for name, text in observed.items() if not _is_hugepages(name)}
+    return kept | {name: text for name, text in fresh.items() if _is_hugepages(name)}
 
 
 def _is_hugepages(name: str) -> bool:
     return name.startswith("hugepages-")
 
 
-def with_own_metadata(node: Object, facts: Facts) -> Object:
-    """The Node with the labels and the annotation that a kubelet keeps up at run time."""
+def with_own_metadata(node: NodeObject, facts: Facts) -> NodeObject:
+    """Return the Node with the labels and the annotation that a kubelet keeps up at run time."""
     own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
     metadata = _own_metadata(node["metadata"], facts)
     return {**node, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **own}}}
 
 
-def _own_metadata(metadata: Object, facts: Facts) -> Object:
+def _own_metadata(metadata: ObjectMeta, facts: Facts) -> ObjectMeta:
     try:
-        told = provided_node_ip(facts)
+        provided = provided_node_ip(facts)
     except FieldError:
         return metadata  # kubelet v1.36: NodeAddress ends before it would set or remove the annotation
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _PROVIDED_NODE_IP}
-    if told:
-        annotations[_PROVIDED_NODE_IP] = told
+    if provided:
+        annotations[_PROVIDED_NODE_IP] = provided
     return {**metadata, "annotations": annotations}
 
 
@@ -106,3 +121,28 @@ def _labels(facts: Facts) -> dict[str, str]:
         "beta.kubernetes.io/arch": arch,
         **facts.config.registration.labels,
     }
+
+
+def new_csinode(node_name: str, owner_uid: str) -> CSINodeObject:
+    """Return a CSINode without drivers, owned by the Node: without it a Node is not ready."""
+    migrated = ",".join(f"kubernetes.io/{plugin}" for plugin in _MIGRATED)
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {
+            "name": node_name,
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": migrated},
+            "ownerReferences": [owner_reference(node_name, owner_uid)],
+        },
+        "spec": {"drivers": None},
+    }
+
+
+def is_owned_by(obj: CSINodeObject | LeaseObject, owner_uid: str) -> bool:
+    """Return whether the CSINode belongs to this very Node, not to an earlier one of the same name."""
+    return any(owner.get("uid") == owner_uid for owner in obj["metadata"].get("ownerReferences", []))
+
+
+def owner_reference(node_name: str, uid: str) -> OwnerReference:
+    """Return how the Node is named as the owner of its Lease and CSINode."""
+    return {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": uid}

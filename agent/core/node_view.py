@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.core.conditions import PRESSURE_TYPES
 from agent.core.config import Config
-from agent.core.eviction import CONDITION_OF_SIGNAL, Observation, Threshold
-from agent.core.model import Object
+from agent.core.model import Condition, NodeObject, NodeStatus
+from agent.core.nodestatus import PRESSURE_TYPES
+from agent.core.pressure import CONDITION_OF_SIGNAL, Observation, Threshold
 from agent.core.quantity import Quantity, QuantityError
 
 _ALWAYS_SHOWN = ("memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available")
@@ -47,7 +47,7 @@ class SignalRow(NamedTuple):
     is_met: bool
 
 
-class Condition(NamedTuple):
+class ConditionRow(NamedTuple):
     """A condition of the Node, with the signals that decide it."""
 
     kind: str
@@ -58,7 +58,7 @@ class Condition(NamedTuple):
     signals: Sequence[SignalRow]
 
 
-class Share(NamedTuple):
+class ResourceRow(NamedTuple):
     """How much of a resource is there, and how much of it pods may have."""
 
     resource: str
@@ -73,9 +73,9 @@ class NodeView:
 
     node_name: str
     version: str = ""
-    node: Object | None = None  # as the API server has it
-    conditions: Sequence[Condition] = ()
-    shares: Sequence[Share] = ()
+    node: NodeObject | None = None  # as the API server has it
+    conditions: Sequence[ConditionRow] = ()
+    resources: Sequence[ResourceRow] = ()
     renewals: Sequence[Renewal] = ()
     renew_seconds: float = 10.0
     lease_seconds: float = 40.0
@@ -85,24 +85,24 @@ class NodeView:
     last_trouble: LoopFailure | None = None
 
 
-def conditions(config: Config, status: Object, signals: Mapping[str, Observation]) -> list[Condition]:
-    """The Node's conditions as they were told, with the host's signals as they are."""
+def condition_rows(config: Config, status: NodeStatus, signals: Mapping[str, Observation]) -> list[ConditionRow]:
+    """Return the Node's conditions as they were reported, with the host's signals as they are."""
     thresholds = (*config.eviction.hard, *config.eviction.soft)
-    return [_condition(told, thresholds, signals) for told in status.get("conditions") or ()]
+    return [_condition_row(condition, thresholds, signals) for condition in status.get("conditions") or ()]
 
 
-def shares(status: Object) -> list[Share]:
-    """The Node's resources; those of which there is nothing are left out."""
+def resource_rows(status: NodeStatus) -> list[ResourceRow]:
+    """Return the Node's resources; those of which there is nothing are left out."""
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
-    found = []
+    rows = []
     for name, text in sorted(capacity.items()):
         whole, rest = _number(str(text)), _number(str(allocatable.get(name, "0")))
         if whole > 0:
-            found.append(Share(name, _amount(name, whole), _amount(name, rest), min(1.0, rest / whole)))
-    return found
+            rows.append(ResourceRow(name, _amount(name, whole), _amount(name, rest), min(1.0, rest / whole)))
+    return rows
 
 
-def human(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Bytes as people read them: `5.9 GiB`."""
     units = ["TiB", "GiB", "MiB", "KiB", "B"]
     while abs(size) >= 1024 and len(units) > 1:
@@ -111,34 +111,36 @@ def human(size: float) -> str:
     return f"{size:.0f} {units[-1]}" if abs(size) >= 100 or units[-1] == "B" else f"{size:.1f} {units[-1]}"
 
 
-def _condition(told: Object, thresholds: Sequence[Threshold], signals: Mapping[str, Observation]) -> Condition:
-    kind, status = str(told.get("type", "")), str(told.get("status", ""))
+def _condition_row(
+    condition: Condition, thresholds: Sequence[Threshold], signals: Mapping[str, Observation]
+) -> ConditionRow:
+    kind, status = condition["type"], condition["status"]
     ours = [threshold for threshold in thresholds if threshold.condition == kind and threshold.signal in signals]
-    rows = [_gauged(threshold.signal, signals[threshold.signal], threshold) for threshold in ours]
+    rows = [_signal_row(threshold.signal, signals[threshold.signal], threshold) for threshold in ours]
     shown = {threshold.signal for threshold in ours}
     rows += [
-        _gauged(name, signals[name])
+        _signal_row(name, signals[name])
         for name in _ALWAYS_SHOWN
         if CONDITION_OF_SIGNAL[name] == kind and name in signals and name not in shown
     ]
     is_bad = status == "True" if kind in PRESSURE_TYPES or kind == "NetworkUnavailable" else status != "True"
-    return Condition(kind, status, str(told.get("reason", "")), str(told.get("message", "")), is_bad, rows)
+    return ConditionRow(kind, status, str(condition.get("reason", "")), str(condition.get("message", "")), is_bad, rows)
 
 
-def _gauged(signal: str, seen: Observation, threshold: Threshold | None = None) -> SignalRow:
-    least = threshold.value.of(seen.capacity) if threshold else 0
+def _signal_row(signal: str, observation: Observation, threshold: Threshold | None = None) -> SignalRow:
+    least = threshold.value.of(observation.capacity) if threshold else 0
     return SignalRow(
         signal=signal,
-        available=f"{_count(signal, seen.available)} of {_count(signal, seen.capacity)}",
-        part=_part(seen.available, seen.capacity),
+        available=f"{_count(signal, observation.available)} of {_count(signal, observation.capacity)}",
+        part=_part(observation.available, observation.capacity),
         threshold=_count(signal, least) if threshold else "",
-        threshold_part=_part(least, seen.capacity),
-        is_met=threshold is not None and threshold.is_met(seen, was_due=False),
+        threshold_part=_part(least, observation.capacity),
+        is_met=threshold is not None and threshold.is_met(observation, was_due=False),
     )
 
 
 def _count(signal: str, amount: int) -> str:
-    return f"{amount:,}" if signal.endswith("inodesFree") or signal.startswith("pid.") else human(amount)
+    return f"{amount:,}" if signal.endswith("inodesFree") or signal.startswith("pid.") else format_bytes(amount)
 
 
 def _part(amount: float, whole: float) -> float:
@@ -154,5 +156,5 @@ def _number(text: str) -> float:
 
 def _amount(resource: str, number: float) -> str:
     if resource in {"memory", "ephemeral-storage"} or resource.startswith("hugepages-"):
-        return human(number)
+        return format_bytes(number)
     return f"{number:g}"

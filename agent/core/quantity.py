@@ -1,6 +1,7 @@
-"""Resource quantities as Kubernetes writes them: `1500m`, `8Gi`, `1e3`."""
+"""Resource quantities as Kubernetes writes them (`1500m`, `8Gi`, `1e3`), and integers in the grammar of Go."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -9,13 +10,15 @@ from typing import Self
 
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
-_MOST_LETTERS = 128  # nor such; what an API server prints has no more than some 30
-_MAX_EXPONENT = 99  # Go has no such limit, and would compute for a long time
+_LONGEST_QUANTITY = 128  # Go has no such limit; what an API server prints has no more than some 30
+_MAX_EXPONENT = 99  # nor this one, and would compute for a long time
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*)([+-]?[0-9]*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {0: "", **{exponent: suffix for suffix, exponent in _BINARY.items()}}
+_SIGNED = re.compile("[+-]?[0-9]+")
+_MOST_DIGITS = 20  # of 64 bits; Python refuses to read thousands
 
 
 class QuantityError(ValueError):
@@ -40,7 +43,7 @@ class Quantity:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a quantity as apimachinery's resource.ParseQuantity does, rounding up to a billionth."""
-        match = _NUMBER.fullmatch(text) if len(text) <= _MOST_LETTERS else None
+        match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_QUANTITY else None
         if not match or not text:
             raise QuantityError(
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -103,6 +106,11 @@ class Quantity:
         return _canonical(self.nano, -9, 1000, 3, _DECIMAL_SUFFIX)
 
 
+def format_amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    """Return the amounts of a ResourceList as the API writes them."""
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
 def same_amount(left: str, right: str) -> bool:
     """Whether two written quantities are equal in value, however they are printed."""
     return left == right or Quantity.parse(left).nano == Quantity.parse(right).nano
@@ -133,3 +141,25 @@ def _rounded_away(nano: int, unit: int) -> int:
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as Quantity.parse does, from memory where it was read before."""
     return Quantity.parse(text)
+
+
+def parse_int(text: str, *, bits: int) -> int:
+    """Read a decimal number; raise ValueError with Go's message where it is none."""
+    if not _SIGNED.fullmatch(text):
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if _is_huge(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
+
+
+def parse_uint(text: str, *, bits: int) -> int:
+    """Read a decimal number without a sign; raise ValueError with Go's message where it is none."""
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if _is_huge(text) or int(text) >= 2**bits:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text)
+
+
+def _is_huge(text: str) -> bool:
+    return len(text.lstrip("+-0")) > _MOST_DIGITS

@@ -15,18 +15,18 @@ E = TypeVar("E")
 _REST = ":*}"
 
 
-class Missing(NamedTuple):
-    """The mux knows no such path."""
+class NoRoute(NamedTuple):
+    """The mux has no such path."""
 
 
-class Moved(NamedTuple):
-    """The mux knows it under another spelling."""
+class Redirect(NamedTuple):
+    """The mux has the path in another spelling."""
 
     path: str
 
 
-class Refused(NamedTuple):
-    """A service has the path, but not so."""
+class ServiceError(NamedTuple):
+    """A service has no such route, or not for this method or media type."""
 
     status: int
     text: str
@@ -34,8 +34,8 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[E]):
-    """An endpoint, and what the path told it."""
+class RouteMatch(Generic[E]):
+    """An endpoint, and the parameters that the path has for it."""
 
     endpoint: E
     parameters: Mapping[str, str]
@@ -59,7 +59,7 @@ class Service(Generic[E]):
     produces: str = ""  # the only media type, where there is one
 
 
-class Table(Generic[E]):
+class RouteTable(Generic[E]):
     """All paths of a server: exact ones and whole trees take any method, services choose."""
 
     def __init__(
@@ -76,41 +76,42 @@ class Table(Generic[E]):
         self._names = {*exact, *(root for root in roots if not root.endswith("/"))}
         self._prefixes = {*self._trees, *(root if root.endswith("/") else f"{root}/" for root in roots)}
 
-    def find(self, raw_path: str, method: str, accept: str = "") -> Missing | Moved | Refused | Found[E]:
-        """What a request with this path, still escaped, and this method is for."""
+    def find(self, raw_path: str, method: str, accept: str = "") -> NoRoute | Redirect | ServiceError | RouteMatch[E]:
+        """Return what a request with this path, still escaped, and this method is for."""
         clean = _clean(raw_path)
         if clean not in self._names and f"{clean}/" in self._prefixes:
-            return Moved(f"{clean}/")
+            return Redirect(f"{clean}/")
         if clean != raw_path:
-            return Moved(clean)
+            return Redirect(clean)
         path = unescaped(raw_path)
         if path in self._exact:
-            return Found(self._exact[path], {})
+            return RouteMatch(self._exact[path], {})
         tree = max((prefix for prefix in self._prefixes if path.startswith(prefix)), key=len, default="")
         if tree in self._trees:
-            return Found(self._trees[tree], {})
+            return RouteMatch(self._trees[tree], {})
         if not tree and path not in self._names:
-            return Missing()
-        return self._served(self._services[(tree or path).strip("/")], path, method, accept)
+            return NoRoute()
+        return self._route(self._services[(tree or path).strip("/")], path, method, accept)
 
-    def _served(self, service: Service[E], path: str, method: str, accept: str) -> Refused | Found[E]:
+    def _route(self, service: Service[E], path: str, method: str, accept: str) -> ServiceError | RouteMatch[E]:
         words = path[len(service.root.rstrip("/")) :].strip("/")
         parts = words.split("/") if words else []
-        candidates = [(route, found) for route in service.routes if (found := _matched(route, parts)) is not None]
+        parameters = ((route, _parameters(route, parts)) for route in service.routes)
+        candidates = [(route, values) for route, values in parameters if values is not None]
         if not candidates:
-            return Refused(404, "404: Page Not Found")
-        chosen = next(((route, found) for route, found in candidates if method in route.methods), None)
+            return ServiceError(404, "404: Page Not Found")
+        chosen = next((candidate for candidate in candidates if method in candidate[0].methods), None)
         if chosen is None:
             allowed = dict.fromkeys(name for route, _ in candidates for name in route.methods)
-            return Refused(405, "405: Method Not Allowed", ", ".join(allowed))
+            return ServiceError(405, "405: Method Not Allowed", ", ".join(allowed))
         if service.produces and not _accepts(accept, service.produces):
-            return Refused(406, f"406: Not Acceptable\n\nAvailable representations: {service.produces}")
-        route, found = chosen
-        return Found(route.endpoint, found)
+            return ServiceError(406, f"406: Not Acceptable\n\nAvailable representations: {service.produces}")
+        route, values = chosen
+        return RouteMatch(route.endpoint, values)
 
 
 def unescaped(raw_path: str) -> str:
-    """A path without escapes; bytes that are no UTF-8 become surrogates, as in the names of files."""
+    """Return a path without escapes; bytes that are no UTF-8 become surrogates, as in the names of files."""
     return unquote(raw_path, errors="surrogateescape")
 
 
@@ -120,20 +121,21 @@ def _clean(raw_path: str) -> str:
     return f"{path}/" if raw_path.endswith("/") and path != "/" else path
 
 
-def _matched(route: Route[E], parts: Sequence[str]) -> Mapping[str, str] | None:
+def _parameters(route: Route[E], parts: Sequence[str]) -> Mapping[str, str] | None:
+    """Return the parameters that the path has for a route; None where the route does not match."""
     wanted = route.path.strip("/").split("/") if route.path else []
     takes_rest = bool(wanted) and wanted[-1].endswith(_REST)
     if len(parts) < len(wanted) or (len(parts) > len(wanted) and not takes_rest):
         return None
-    found = {}
+    values = {}
     for index, name in enumerate(wanted):
         if name.endswith(_REST):
-            found[name[1 : -len(_REST)]] = "/".join(parts[index:])
+            values[name[1 : -len(_REST)]] = "/".join(parts[index:])
         elif name.startswith("{"):
-            found[name[1:-1]] = parts[index]
+            values[name[1:-1]] = parts[index]
         elif name != parts[index]:
             return None
-    return found
+    return values
 
 
 def _accepts(accept: str, produced: str) -> bool:

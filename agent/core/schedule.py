@@ -1,4 +1,4 @@
-"""When the next thing is due, given a time and a random number."""
+"""Delays, jitter and pacing: when the next call is due, by a time and a random number that the caller passes."""
 
 from dataclasses import dataclass, replace
 from math import floor
@@ -7,7 +7,7 @@ _GRID_SECONDS = 0.2
 
 
 def jittered(seconds: float, factor: float, rand: float) -> float:
-    """A period stretched by up to `factor`, so that nodes do not march in step; `rand` is in [0, 1)."""
+    """Return a period stretched by up to `factor`, so that nodes spread; `rand` is in [0, 1)."""
     return seconds * (1 + factor * rand)
 
 
@@ -21,14 +21,14 @@ def coalesced(now_seconds: float, earliest: float, latest: float) -> float:
 
 
 class TokenBucket:
-    """So many turns a second in the long run, and some at once, as client-go paces requests; time is passed in."""
+    """Limits a rate, and allows a burst, as client-go's flow control does; the caller passes the time."""
 
     def __init__(self, per_second: float, at_once: int) -> None:
         self._per_second, self._at_once = per_second, at_once
         self._left, self._at_seconds = float(at_once), 0.0  # below zero, others are waiting
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """Take a turn; how long it is until then."""
+        """Take a token. Returns the seconds until the caller may go on."""
         earned = (now_seconds - self._at_seconds) * self._per_second
         self._left, self._at_seconds = min(self._at_once, self._left + earned) - 1, now_seconds
         return max(0.0, -self._left / self._per_second)
@@ -43,13 +43,13 @@ class ReportSchedule:
     delay_seconds: float = 0.0
 
     def due(self, now_seconds: float) -> bool:
-        """Whether the status must be sent although nothing changed."""
+        """Return whether the status must be sent although nothing changed."""
         if self.last_seconds is None:
             return True
         return now_seconds - self.last_seconds >= self.period_seconds + self.delay_seconds
 
     def after(self, now_seconds: float, *, changed: bool, rand: float) -> "ReportSchedule":
-        """The schedule after a report: a change or a first report spreads the next one by ±50 %."""
+        """Return the schedule after a report: a change or a first report spreads the next one by ±50 %."""
         spread = changed or self.last_seconds is None
         return replace(
             self, last_seconds=now_seconds, delay_seconds=self.period_seconds * (rand - 0.5) if spread else 0.0

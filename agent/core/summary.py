@@ -2,15 +2,15 @@
 
 from datetime import datetime
 
-from agent.core.facts import timestamp
 from agent.core.model import Filesystem, Object
+from agent.core.times import timestamp
 from agent.core.usage import CgroupUsage, HostUsage, InterfaceUsage, MemoryUsage, Pressure, Stall
 
 _DEFAULT_INTERFACE = "eth0"  # kubelet v1.36: stats/helper.go; its figures stand for the node's
 _UNLIMITED = 2**62  # a limit above this is none
 
 
-def summary(usage: HostUsage, *, node_name: str, only_cpu_and_memory: bool = False) -> Object:
+def node_summary(usage: HostUsage, *, node_name: str, only_cpu_and_memory: bool = False) -> Object:
     """The Summary without pods; a figure that could not be read is left out, and never the answer."""
     # We manage no cgroups, so that of the pods is the root, as in a kubelet with cgroupsPerQOS: false.
     cgroups = ({"kubelet": usage.own} if usage.own else {}) | {"pods": usage.root}
@@ -82,7 +82,7 @@ def _swap(memory: MemoryUsage, time: str) -> Object:
 
 
 def _psi(pressure: Pressure | None) -> Object:
-    """Zeros where the kernel does not count it, as a kubelet tells."""
+    """Return zeros where the kernel does not count it, as a kubelet does."""
     pressure = pressure or Pressure()
     return {"full": _stall(pressure.full), "some": _stall(pressure.some)}
 
@@ -94,7 +94,7 @@ def _stall(stall: Stall) -> Object:
 
 def _network(usage: HostUsage) -> Object:
     interfaces = [_interface(interface) for interface in usage.interfaces]
-    chosen = next((told for told in interfaces if told["name"] == _DEFAULT_INTERFACE), {"name": ""})
+    chosen = next((entry for entry in interfaces if entry["name"] == _DEFAULT_INTERFACE), {"name": ""})
     return {"time": timestamp(usage.at), **chosen, "interfaces": interfaces}
 
 

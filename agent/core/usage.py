@@ -1,4 +1,4 @@
-"""What of the machine is in use, in the terms of cAdvisor; core/summary.py tells it as a kubelet does."""
+"""What of the machine is in use, in the terms of cAdvisor; core/summary.py serialises it as a kubelet does."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,7 +43,7 @@ class CpuUsage:
     user_ns: int
     system_ns: int
     nanocores: int | None = None  # the rate; None while there is nothing to compare with
-    period_us: int = 0  # of the root's CFS quota, where the kernel tells it
+    period_us: int = 0  # of the root's CFS quota, where the kernel reports it
     shares: int = 0
     pressure: Pressure | None = None  # None where the kernel does not count it
 

@@ -1,4 +1,4 @@
-"""What a certificate says, read from its DER: the daemon has no need of a cryptography package for that."""
+"""Reads X.509 certificates from DER, without the memory that a cryptography package takes."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _DNS_NAME, _IP_ADDRESS = 0x82, 0x87
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Who it is about, and when it is good."""
+    """The fields of a certificate that are read here."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -30,22 +30,22 @@ class Certificate:
     public_key: bytes  # SubjectPublicKeyInfo, as kubeadm's hashes want it
 
     def is_over(self, now: datetime) -> bool:
-        """Whether it has expired."""
+        """Return whether it has expired."""
         return now > self.not_after
 
 
 def read_certificates(pem: str) -> tuple[Certificate, ...]:
-    """All certificates of a PEM text, in their order; a ValueError if there is none, or one is broken."""
-    found = tuple(read_certificate(der) for der in _ders(pem))
-    if not found:
+    """Return all certificates of a PEM text, in their order; raise ValueError if there is none, or one is broken."""
+    certificates = tuple(read_certificate(der) for der in _ders(pem))
+    if not certificates:
         raise ValueError("there is no certificate in it")
-    return found
+    return certificates
 
 
 def private_key(pem: str) -> str:
-    """The first private key of a PEM text; empty if there is none."""
-    found = _KEY.search(pem)
-    return found.group() if found else ""
+    """Return the first private key of a PEM text; empty if there is none."""
+    match = _KEY.search(pem)
+    return match.group() if match else ""
 
 
 class _Item(NamedTuple):
@@ -63,7 +63,7 @@ def _ders(pem: str) -> Iterator[bytes]:
 
 
 def _items(data: bytes) -> Iterator[_Item]:
-    """The values that stand one after another in DER."""
+    """Yield the DER values that follow one another."""
     position = 0
     while position < len(data):
         start, length, position = position, data[position + 1], position + 2
@@ -83,7 +83,7 @@ def _first(data: bytes) -> _Item:
 
 
 def read_certificate(der: bytes) -> Certificate:
-    """One certificate; a ValueError if it is broken."""
+    """Read one certificate; raise ValueError if it is broken."""
     try:
         (outer,) = _items(der)
         fields = [item for item in _items(_first(outer.content).content) if item.tag != _VERSION]

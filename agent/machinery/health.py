@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.core.goduration import format_seconds
 from agent.core.metrics import Counter, Family, Gauge, Histogram, Registry
 from agent.core.node_view import Renewal
+from agent.core.times import format_seconds
 from agent.ports import Clock
 
 OK, LATE, FAILED = "ok", "late", "failed"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from agent.core.errors import ConfigError
-from agent.core.goduration import format_seconds
 from agent.core.metrics import Counter, Registry
+from agent.core.times import format_seconds
 from agent.machinery.health import LONGEST_PAUSE_SECONDS, LoopHealth
 from agent.ports import Clock, NodeDeleted, StartError
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 
-from agent.core.correlation import Correlated, Correlator
-from agent.core.events import EventLike, event_object
+from agent.core.events import Correlated, Correlator, EventLike, event_object
 from agent.core.metrics import Counter
 from agent.core.model import Object
 from agent.core.schedule import TokenBucket, jittered

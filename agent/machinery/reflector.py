@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent.core.metrics import Counter
 from agent.core.model import Object
@@ -23,15 +23,15 @@ _LONGEST_SILENCE_SECONDS = 30.0
 
 
 class Store(Protocol):
-    """Where a reflector keeps the objects."""
+    """Where a reflector keeps the objects, which are of one kind."""
 
-    def reset(self, objects: Sequence[Object], version: str) -> None:
+    def reset(self, objects: Sequence[Any], version: str) -> None:
         """Replace everything by these objects, as of a version."""
 
-    def put(self, obj: Object, /) -> None:
+    def put(self, obj: Any, /) -> None:
         """Keep an object as it is now."""
 
-    def remove(self, obj: Object, /) -> None:
+    def remove(self, obj: Any, /) -> None:
         """Drop an object that was deleted."""
 
 
@@ -137,7 +137,7 @@ class Demultiplexer:
     It remembers the node of each object: one that was deleted may come without its spec.
     """
 
-    def __init__(self, node_of: Callable[[Object], str | None], isolation: Isolation) -> None:
+    def __init__(self, node_of: Callable[[Any], str | None], isolation: Isolation) -> None:
         self.stores: dict[str, Store] = {}
         self._node_of = node_of
         self._isolation = isolation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.times import timestamp
 from agent.minicluster.csr_strategy import ADMIN, SIGNING_REQUESTS
 from agent.minicluster.event_strategy import EVENTS, NEW_EVENTS
 from agent.minicluster.node_strategy import NODES

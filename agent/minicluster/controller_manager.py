@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.times import timestamp
 from agent.minicluster.api_resources import CSINODES, LEASES, NAMESPACES
 from agent.minicluster.event_strategy import EVENTS
 from agent.minicluster.node_lifecycle import (

@@ -7,8 +7,8 @@ import binascii
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.times import timestamp
 from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import AGE, NAME, STATUS_VERBS, Column, Resource, Strategy, human_age, human_duration
 

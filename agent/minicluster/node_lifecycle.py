@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from agent.core.facts import timestamp
+from agent.core.times import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

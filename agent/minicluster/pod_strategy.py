@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
-from agent.core.times import parse_time
+from agent.core.times import parse_time, timestamp
 from agent.minicluster.objects import check_quantities, validate_subdomain
 from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import (

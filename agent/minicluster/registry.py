@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.core.facts import timestamp
 from agent.core.model import Object
+from agent.core.times import timestamp
 from agent.minicluster import status_errors
 from agent.minicluster.api_resources import NAMESPACES, UNDELETABLE
 from agent.minicluster.objects import decode_object, identified, inherit, ordered, validate_metadata

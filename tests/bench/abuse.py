@@ -43,7 +43,7 @@ async def honest(port: int, waits: list[float]) -> None:
 async def renewals(cluster: MiniCluster, seen: list[datetime]) -> None:
     """Note each renewal of the lease."""
     while True:
-        found = cluster.store.get("leases.coordination.k8s.io", "abused", lease.NAMESPACE)
+        found = cluster.store.get("leases.coordination.k8s.io", "abused", lease.LEASE_NAMESPACE)
         if found and (at := datetime.fromisoformat(found["spec"]["renewTime"])) not in seen[-1:]:
             seen.append(at)
         await asyncio.sleep(0.05)

@@ -32,7 +32,7 @@ _MOST_RATIO = 1.5
 async def renewals(cluster: MiniCluster, node: str, seen: list[datetime]) -> None:
     """Note each renewal of the lease."""
     while True:
-        found = cluster.store.get("leases.coordination.k8s.io", node, lease.NAMESPACE)
+        found = cluster.store.get("leases.coordination.k8s.io", node, lease.LEASE_NAMESPACE)
         if found:
             at = datetime.fromisoformat(found["spec"]["renewTime"])
             if not seen or at != seen[-1]:

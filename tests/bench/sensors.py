@@ -10,7 +10,7 @@ import sys
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
-from agent.core.eviction import DEFAULT_HARD, parse_thresholds
+from agent.core.pressure import DEFAULT_HARD, parse_thresholds
 from agent.process import Process
 from tests.settings import Config, Eviction
 

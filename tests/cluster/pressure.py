@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from agent.adapters.host import LinuxHost
-from agent.core.eviction import observe
+from agent.core.pressure import signal_observations
 from tests.cluster.command import run
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
@@ -207,5 +207,5 @@ def small_disk(folder: Path, *, mebibytes: int) -> Iterator[Path]:
 
 
 def _left() -> dict[str, int]:
-    seen = observe(asyncio.run(LinuxHost(Config(node_name="n")).snapshot()))
+    seen = signal_observations(asyncio.run(LinuxHost(Config(node_name="n")).snapshot()))
     return {signal: observation.available for signal, observation in seen.items()}

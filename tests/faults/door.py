@@ -21,34 +21,35 @@ from agent.adapters.kube import (
     PodSelection,
 )
 from agent.controllers.pod_store import PodStore
-from agent.core.access import access_question, is_allowed, reviewed_user
-from agent.core.conditions import is_ready
+from agent.core.access import access_review_spec, is_allowed, reviewed_user
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
-from agent.core.correlation import Correlator
-from agent.core.csinode import is_owned_by
 from agent.core.csr import Refused, issued, overdue, serving_template
-from agent.core.events import event_object, schedulable_events, start_events, status_events
+from agent.core.events import Correlator, event_object, schedulable_events, start_events, status_events
 from agent.core.lease import owned, renewed
 from agent.core.model import Object
-from agent.core.node import new_node, reconcile_patch, with_own_metadata
-from agent.core.node_view import conditions, shares
-from agent.core.patch import is_changed, node_patch
+from agent.core.node import is_owned_by, new_node, reconcile_patch, with_own_metadata
+from agent.core.node_view import condition_rows, resource_rows
+from agent.core.nodestatus import desired_status, is_ready
+from agent.core.patch import is_changed, node_patch, status_patch
 from agent.core.pods.accessors import container_statuses, is_mirror
-from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
-from agent.core.pods.admission import AdmissionContext, rejected_status, shortages
-from agent.core.pods.admission import refusal as pod_refusal
-from agent.core.pods.events import pod_events, reference, removal_events
-from agent.core.pods.info import pod_info
+from agent.core.pods.admission import (
+    AdmissionContext,
+    is_preemptable,
+    kill_for_preemption,
+    rejected_status,
+    rejection,
+    shortages,
+    still_missing,
+    victims,
+)
+from agent.core.pods.events import pod_events, pod_reference, removal_events
+from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.ip_allocator import Exhausted, IPAllocator, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import is_preemptable, kill_for_preemption, still_missing, victims
 from agent.core.pods.resources import request_of
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
-from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from agent.core.shutdown import GracePeriod
-from agent.core.status import desired_status
+from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
 from agent.core.times import parse_time
 from agent.ports import ApiError
 from agent.process import Process
@@ -184,7 +185,7 @@ class Door:
         except ValueError:
             return
         if user:
-            _sent(access_question(user, "get", "metrics", objects.NAME))
+            _sent(access_review_spec(user, "get", "metrics", objects.NAME))
 
     async def _access(self) -> None:
         status = await KubeReviews(self.connection).access({})
@@ -222,8 +223,8 @@ class Door:
             self._correlator.correlate(event_object(objects.NAME, event, START, number), 5.0)
         is_ready(known.observed)
         ",".join(node.get("spec", {}).get("podCIDRs") or [])
-        conditions(self._config, known.observed, {})
-        shares(known.observed)
+        condition_rows(self._config, known.observed, {})
+        resource_rows(known.observed)
         serving_template(objects.NAME, known.observed.get("addresses") or ())
         self._decide(json.decode(json.encode(objects.POD)), node)
 
@@ -245,7 +246,7 @@ class Door:
         wanted = request_of(pod)
         context = AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
         calm = AdmissionContext(node=node, others=())
-        whys = [why for each in (context, calm) if (why := pod_refusal(pod, wanted, each))]
+        whys = [why for each in (context, calm) if (why := rejection(pod, wanted, each))]
         lacking = {short.name: short.missing for short in shortages(wanted, context)}
         info, other = pod_info(pod), pod_info(json.decode(json.encode(objects.POD)))
         is_preemptable(info, by=other)
@@ -266,15 +267,15 @@ class Door:
             if (patch := status_patch(pod, status)) is not None:
                 _sent(patch)
             for event in pod_events(pod, status)[:5]:
-                made = event_object(objects.NAME, event, START, number, about=reference(pod, event.path))
+                made = event_object(objects.NAME, event, START, number, about=pod_reference(pod, event.path))
                 self._correlator.correlate(made, 5.0)
         removal_events(pod)
         _sent(list(pod_stats([info], START)))
 
     def _turned(self, pod: Object, node: Object, now: Any, order: KillRequest | None) -> Object:
-        book = AddressBook()
+        allocator = IPAllocator()
         try:
-            ips: tuple[str, ...] | None = book.addresses("u", pod_ranges(node))
+            ips: tuple[str, ...] | None = allocator.addresses("u", pod_ranges(node))
         except Exhausted:
             ips = None
         if began := pod.get("status", {}).get("startTime"):

@@ -10,12 +10,11 @@ import pytest
 from agent.adapters.api_connection import ApiConnection
 from agent.adapters.credentials import load_credentials
 from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
-from agent.core.csinode import new_csinode
 from agent.core.events import STARTING, event_object
 from agent.core.lease import new_lease, renewed
-from agent.core.node import new_node
+from agent.core.node import new_csinode, new_node
+from agent.core.nodestatus import desired_status
 from agent.core.patch import node_patch
-from agent.core.status import desired_status
 from agent.minicluster import MiniCluster
 from agent.ports import AlreadyExists, Conflict, NotFound
 from tests.cluster.api import NODES

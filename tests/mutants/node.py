@@ -44,118 +44,118 @@ MUTANTS = (
     ),
     Mutant("a report is due a moment too late", "schedule.py", ">= self.period_seconds", "> self.period_seconds"),
     Mutant("a report spreads only to later", "schedule.py", "(rand - 0.5)", "rand"),
-    # conditions.py
+    # nodestatus.py: conditions
     Mutant(
         "memory pressure has the reason of its absence",
-        "conditions.py",
+        "nodestatus.py",
         '("KubeletHasInsufficientMemory", "kubelet has insufficient memory available")',
         '("KubeletHasSufficientMemory", "kubelet has insufficient memory available")',
     ),
     Mutant(
-        "a misspelt reason of DiskPressure", "conditions.py", '"KubeletHasNoDiskPressure"', '"KubeletHasSufficientDisk"'
+        "a misspelt reason of DiskPressure", "nodestatus.py", '"KubeletHasNoDiskPressure"', '"KubeletHasSufficientDisk"'
     ),
     Mutant(
         "PID pressure speaks of PIDs",
-        "conditions.py",
+        "nodestatus.py",
         '"kubelet has insufficient PID available"',
         '"kubelet has insufficient PIDs available"',
     ),
     Mutant(
         "the reason of Ready is that of an older kubelet",
-        "conditions.py",
+        "nodestatus.py",
         '"kubelet is posting ready status"',
         '"kubelet is ready."',
     ),
     Mutant(
         "a pressure that stays keeps its heartbeat",
-        "conditions.py",
+        "nodestatus.py",
         'return {**old, "lastHeartbeatTime": now}',
         "return {**old}",
     ),
     Mutant(
         "a pressure that stays has a new transition time",
-        "conditions.py",
+        "nodestatus.py",
         'return {**old, "lastHeartbeatTime": now}',
         'return {**old, "lastHeartbeatTime": now, "lastTransitionTime": now}',
     ),
     Mutant(
         "Ready has a new transition time with each report",
-        "conditions.py",
+        "nodestatus.py",
         'since = old["lastTransitionTime"] if old and old["status"] == str(holds) else now',
         "since = now",
     ),
     Mutant(
         "Ready keeps its transition time when it flips",
-        "conditions.py",
+        "nodestatus.py",
         'since = old["lastTransitionTime"] if old and old["status"] == str(holds) else now',
         'since = old["lastTransitionTime"] if old else now',
     ),
     Mutant(
         "Ready comes first",
-        "conditions.py",
+        "nodestatus.py",
         '{kind: _pressure(facts, kind) for kind in _PRESSURE} | {"Ready": _ready(facts)}',
         '{"Ready": _ready(facts)} | {kind: _pressure(facts, kind) for kind in _PRESSURE}',
     ),
     Mutant(
         "the conditions of others are dropped",
-        "conditions.py",
+        "nodestatus.py",
         'kept = [ours.pop(condition["type"], condition) for condition in observed]',
         'kept = [ours.pop(condition["type"]) for condition in observed if condition["type"] in ours]',
     ),
     Mutant(
         "a node that lacks capacity is ready",
-        "conditions.py",
+        "nodestatus.py",
         "if missing := missing_capacity(facts):",
         "if (missing := missing_capacity(facts)) and problems:",
     ),
     Mutant(
         "a problem is told twice",
-        "conditions.py",
+        "nodestatus.py",
         "distinct = list(dict.fromkeys(problems))",
         "distinct = list(problems)",
     ),
-    # eviction.py
+    # pressure.py
     Mutant(
         "a threshold is met when it is reached",
-        "eviction.py",
+        "pressure.py",
         "return signal.available < self.value",
         "return signal.available <= self.value",
     ),
     Mutant(
         "a percentage in float64",
-        "eviction.py",
+        "pressure.py",
         "fraction = _float32(_float32(percent) / 100)",
         "fraction = percent / 100",
     ),
     Mutant(
         "the minimum reclaim never counts",
-        "eviction.py",
+        "pressure.py",
         "self.minimum_reclaim.of(signal.capacity) if was_due else 0",
         "0",
     ),
     Mutant(
         "a grace period begins anew at each look",
-        "eviction.py",
+        "pressure.py",
         "threshold: before.met.get(threshold, now_seconds)",
         "threshold: now_seconds",
     ),
     Mutant(
         "a condition goes with the shortage",
-        "eviction.py",
-        "return Pressure(met, due, kept | seen)",
-        "return Pressure(met, due, seen)",
+        "pressure.py",
+        "return NodePressure(met, due, kept | seen)",
+        "return NodePressure(met, due, seen)",
     ),
     Mutant(
         "a condition stays a moment too long",
-        "eviction.py",
+        "pressure.py",
         "now_seconds - at < transition_seconds",
         "now_seconds - at <= transition_seconds",
     ),
-    Mutant("the default memory threshold in decimal units", "eviction.py", '"100Mi"', '"100M"'),
-    Mutant("0 % is a threshold", "eviction.py", 'if text in {"0%", "100%"}', 'if text == "100%"'),
+    Mutant("the default memory threshold in decimal units", "pressure.py", '"100Mi"', '"100M"'),
+    Mutant("0 % is a threshold", "pressure.py", 'if text in {"0%", "100%"}', 'if text == "100%"'),
     Mutant(
         "PIDs in use count as free",
-        "eviction.py",
+        "pressure.py",
         "Observation(host.pids_max - host.pids_used, host.pids_max)",
         "Observation(host.pids_used, host.pids_max)",
     ),
@@ -163,15 +163,15 @@ MUTANTS = (
     Mutant(
         "allocatable ignores what is reserved",
         "capacity.py",
-        "amount.minus(held_back.get(name, _ZERO)).at_least_zero()",
+        "amount.minus(reserved.get(name, _ZERO)).at_least_zero()",
         "amount",
     ),
     Mutant("only one reservation counts", "capacity.py", "for part in (kube, system, *", "for part in (kube, *"),
     Mutant(
         "allocatable may be negative",
         "capacity.py",
-        "amount.minus(held_back.get(name, _ZERO)).at_least_zero()",
-        "amount.minus(held_back.get(name, _ZERO))",
+        "amount.minus(reserved.get(name, _ZERO)).at_least_zero()",
+        "amount.minus(reserved.get(name, _ZERO))",
     ),
     Mutant(
         "huge pages stay in memory",
@@ -201,16 +201,16 @@ MUTANTS = (
     Mutant(
         "pods per core exceed the most pods",
         "capacity.py",
-        "return min(cpu.value * resources.pods_per_core, resources.max_pods)",
-        "return cpu.value * resources.pods_per_core",
+        'pods = min(own["cpu"].value * resources.pods_per_core, resources.max_pods)',
+        'pods = own["cpu"].value * resources.pods_per_core',
     ),
     Mutant(
         "the resources of others vanish from capacity",
-        "capacity.py",
-        '{**facts.observed.get("capacity", {}), **_printed(own)}',
-        "_printed(own)",
+        "nodestatus.py",
+        '{**facts.observed.get("capacity", {}), **format_amounts(own)}',
+        "format_amounts(own)",
     ),
-    # quantity.py, goduration.py, gonumber.py, times.py, facts.py
+    # quantity.py, times.py
     Mutant(
         "a quantity is rounded down",
         "quantity.py",
@@ -243,27 +243,27 @@ MUTANTS = (
     ),
     Mutant(
         "a duration drops its fraction",
-        "goduration.py",
+        "times.py",
         "return int(whole or 0) * _UNITS[unit] + part",
         "return int(whole or 0) * _UNITS[unit]",
     ),
     Mutant(
         "the largest int64 is out of range",
-        "gonumber.py",
+        "quantity.py",
         "<= int(text) < 2 ** (bits - 1):",
         "<= int(text) < 2 ** (bits - 1) - 1:",
     ),
     Mutant(
         "an offset is added where it comes off",
         "times.py",
-        'timezone(-offset if found[8] == "-" else offset)',
+        'timezone(-offset if match[8] == "-" else offset)',
         "timezone(offset)",
     ),
     Mutant(
         "the decimals of a second lose their place",
         "times.py",
-        '(found[7] or "")[:6].ljust(6, "0")',
-        '((found[7] or "")[:6] or "0")',
+        '(match[7] or "")[:6].ljust(6, "0")',
+        '((match[7] or "")[:6] or "0")',
     ),
     Mutant(
         "a far time has no end",
@@ -273,37 +273,37 @@ MUTANTS = (
     ),
     Mutant(
         "a time is written in its own zone",
-        "facts.py",
+        "times.py",
         'return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")',
         'return moment.strftime("%Y-%m-%dT%H:%M:%SZ")',
     ),
-    # addresses.py
+    # nodestatus.py: addresses
     Mutant(
         "the host name comes first",
-        "addresses.py",
-        'return {"addresses": [*({"type": config.node_ip_type, "address": str(ip)} for ip in chosen), hostname]}',
-        'return {"addresses": [hostname, *({"type": config.node_ip_type, "address": str(ip)} for ip in chosen)]}',
+        "nodestatus.py",
+        'return {"addresses": [*(NodeAddress(type=config.node_ip_type, address=str(ip)) for ip in ips), hostname]}',
+        'return {"addresses": [hostname, *(NodeAddress(type=config.node_ip_type, address=str(ip)) for ip in ips)]}',
     ),
-    Mutant("IPv6 is preferred", "addresses.py", "if facts.config.node_ips else 4", "if facts.config.node_ips else 6"),
+    Mutant("IPv6 is preferred", "nodestatus.py", "if facts.config.node_ips else 4", "if facts.config.node_ips else 6"),
     Mutant(
         "a link-local address is a node's",
-        "addresses.py",
+        "nodestatus.py",
         "ip.is_multicast or ip.is_link_local or",
         "ip.is_multicast or",
     ),
     Mutant(
         "the addresses of a cloud controller are overwritten",
-        "addresses.py",
+        "nodestatus.py",
         '    if config.registration.external_cloud_provider and facts.observed.get("addresses"):\n        return {}\n',
         "",
     ),
     Mutant(
         "an address of no interface is taken",
-        "addresses.py",
-        "if ip not in _all(network.interfaces):",
-        "if not _all(network.interfaces):",
+        "nodestatus.py",
+        "if not any(ip in interface.addresses for interface in network.interfaces):",
+        "if not network.interfaces:",
     ),
-    # node.py, labels.py, names.py, nodeinfo.py, csinode.py, status.py, config.py
+    # node.py, labels.py, nodestatus.py, config.py
     Mutant("the taints given are dropped", "node.py", "taints = [*registration.taints, *(", "taints = [*("),
     Mutant(
         "no taint for the cloud controller",
@@ -329,14 +329,14 @@ MUTANTS = (
     Mutant(
         "registration overwrites capacity",
         "node.py",
-        "return kept | {name: text for name, text in fresh.get(kind, {}).items() if _is_hugepages(name)}",
-        "return kept | fresh.get(kind, {})",
+        "return kept | {name: text for name, text in fresh.items() if _is_hugepages(name)}",
+        "return kept | fresh",
     ),
     Mutant(
         "a taint has an empty value",
         "labels.py",
-        '**({"value": self.value} if self.value else {})',
-        '"value": self.value',
+        "        if self.value:\n            return {",
+        "        if True:\n            return {",
     ),
     Mutant("one taint may stand there twice", "labels.py", "for other in taints[:index]", "for other in taints[:0]"),
     Mutant(
@@ -352,17 +352,17 @@ MUTANTS = (
         "namespace.endswith(domain)",
     ),
     Mutant(
-        "a label may have 64 letters", "names.py", "faults = [] if len(value) <= 63", "faults = [] if len(value) <= 64"
+        "a label may have 64 letters", "labels.py", "faults = [] if len(value) <= 63", "faults = [] if len(value) <= 64"
     ),
-    Mutant("boot and machine change places", "nodeinfo.py", '"bootID": host.boot_id', '"bootID": host.machine_id'),
-    Mutant("the endpoint in lower case", "nodeinfo.py", '{"Port": facts', '{"port": facts'),
+    Mutant("boot and machine change places", "nodestatus.py", '"bootID": host.boot_id', '"bootID": host.machine_id'),
+    Mutant("the endpoint in lower case", "nodestatus.py", '{"Port": facts', '{"port": facts'),
     Mutant(
         "a CSINode of an earlier Node is ours",
-        "csinode.py",
+        "node.py",
         'any(owner.get("uid") == owner_uid for',
         'any(owner.get("kind") == "Node" for',
     ),
-    Mutant("allocatable is not told", "status.py", "    capacity,\n    allocatable,\n", "    capacity,\n"),
+    Mutant("allocatable is not told", "nodestatus.py", "    capacity,\n    allocatable,\n", "    capacity,\n"),
     Mutant(
         "three renewals per lease",
         "config.py",
@@ -375,7 +375,7 @@ MUTANTS = (
     Mutant(
         "addresses are merged",
         "patch.py",
-        'patch[name] = [*(new or []), {"$patch": "replace"}]',
+        "patch[name] = [*(new or []), _REPLACE]",
         "patch[name] = new or []",
     ),
     Mutant(
@@ -390,7 +390,7 @@ MUTANTS = (
         "if name in _QUANTITIES and old and new:",
         "if name in _QUANTITIES and not old:",
     ),
-    # events.py, correlation.py
+    # events.py
     Mutant(
         "Ready speaks when it first appears",
         "events.py",
@@ -406,18 +406,18 @@ MUTANTS = (
     ),
     Mutant(
         "an event that repeats is a new one",
-        "correlation.py",
-        "        _remember(memory.told, key, told, most=_MOST_EVENTS)\n",
+        "events.py",
+        "        _store(record.sent, key, sent, most=_MOST_EVENTS)\n",
         "",
     ),
-    Mutant("one event too many is sent", "correlation.py", "is_spam = tokens < 1", "is_spam = tokens < 0"),
+    Mutant("one event too many is sent", "events.py", "is_spam = tokens < 1", "is_spam = tokens < 0"),
     Mutant(
         "similar events from the eleventh on",
-        "correlation.py",
-        "if len(messages) < _SIMILAR_MOST:",
-        "if len(messages) <= _SIMILAR_MOST:",
+        "events.py",
+        "if len(messages) < _MOST_SIMILAR:",
+        "if len(messages) <= _MOST_SIMILAR:",
     ),
-    # shutdown.py, usage.py, summary.py, metrics.py, ttl_cache.py
+    # shutdown.py, usage.py, summary.py, metrics.py, access.py
     Mutant(
         "critical pods have the whole time again",
         "shutdown.py",
@@ -460,5 +460,5 @@ MUTANTS = (
         "from bisect import bisect_left\n",
         "from bisect import bisect_right as bisect_left\n",
     ),
-    Mutant("an answer is good a moment too long", "ttl_cache.py", "if now >= expires_at:", "if now > expires_at:"),
+    Mutant("an answer is good a moment too long", "access.py", "if now >= expires_at:", "if now > expires_at:"),
 )

@@ -3,37 +3,35 @@
 from tests.mutants.mutant import Mutant
 
 MUTANTS = (
-    # conditions.py, status.py
-    Mutant(
-        "a pod that failed has succeeded", "pods/conditions.py", "return SUCCEEDED if all(", "return SUCCEEDED if any("
-    ),
+    # status.py
+    Mutant("a pod that failed has succeeded", "pods/status.py", "return SUCCEEDED if all(", "return SUCCEEDED if any("),
     Mutant(
         "a pod that runs again is over",
-        "pods/conditions.py",
+        "pods/status.py",
         "    if not is_over and any(should_restart",
         "    if is_over and any(should_restart",
     ),
     Mutant(
         "a failed init container is waited for",
-        "pods/conditions.py",
+        "pods/status.py",
         'if any(codes[spec["name"]] and not should_restart(pod',
         'if any(codes[spec["name"]] and should_restart(pod',
     ),
     Mutant(
         "readiness gates do not count",
-        "pods/conditions.py",
+        "pods/status.py",
         '"Ready": _ready(pod) if containers_ready[0] else containers_ready',
         '"Ready": containers_ready',
     ),
     Mutant(
         "a completed pod has containers not ready",
-        "pods/conditions.py",
+        "pods/status.py",
         '"PodCompleted" if phase == SUCCEEDED else "PodFailed"',
         '"ContainersNotReady"',
     ),
     Mutant(
         "a pod's condition has always changed just now",
-        "pods/conditions.py",
+        "pods/status.py",
         'old["lastTransitionTime"] if old and is_same else now',
         "now",
     ),
@@ -50,7 +48,7 @@ MUTANTS = (
         '    if pod.get("status", {}).get("podIP"):\n        return {}\n',
         "",
     ),
-    # container.py, lifecycle.py, run_plan.py
+    # container.py, lifecycle.py, termination.py
     Mutant(
         "back-off without an end",
         "pods/container.py",
@@ -60,8 +58,8 @@ MUTANTS = (
     Mutant(
         "back-off the first time",
         "pods/container.py",
-        'if not _restarts(status) or not ended.get("startedAt"):',
-        'if not ended.get("startedAt"):',
+        "if not _restarts(status) or not began or not finished_at:",
+        "if not began or not finished_at:",
     ),
     Mutant(
         "a long run is not forgiven", "pods/container.py", "_FORGIVEN_SECONDS = 600.0", "_FORGIVEN_SECONDS = 600000.0"
@@ -111,7 +109,7 @@ MUTANTS = (
     ),
     Mutant(
         "an exit code is ignored",
-        "pods/run_plan.py",
+        "pods/termination.py",
         "return RunPlan(default if own is None else own, code or 0)",
         "return RunPlan(default if own is None else own, 0)",
     ),
@@ -141,7 +139,7 @@ MUTANTS = (
         'return amount.millis if name == "cpu" else amount.value',
         "return amount.value",
     ),
-    # admission.py, matching.py, preemption.py
+    # admission.py
     Mutant(
         "memory pressure refuses everybody",
         "pods/admission.py",
@@ -186,54 +184,54 @@ MUTANTS = (
     ),
     Mutant(
         "affinity terms are all required",
-        "pods/matching.py",
+        "pods/admission.py",
         "return required is None or any(_term_matches",
         "return required is None or all(_term_matches",
     ),
-    Mutant("an empty term matches", "pods/matching.py", "return bool(expressions or fields) and (", "return ("),
+    Mutant("an empty term matches", "pods/admission.py", "return bool(expressions or fields) and (", "return ("),
     Mutant(
         "In means NotIn",
-        "pods/matching.py",
+        "pods/admission.py",
         "            return value in values\n",
         "            return value not in values\n",
     ),
     Mutant(
         "NotIn needs the label",
-        "pods/matching.py",
+        "pods/admission.py",
         "            return value not in values\n",
         "            return value is not None and value not in values\n",
     ),
     Mutant(
         "a toleration without an effect fits none",
-        "pods/matching.py",
+        "pods/admission.py",
         'if toleration.get("effect") and toleration["effect"] != taint["effect"]:',
         'if toleration.get("effect") != taint["effect"]:',
     ),
     Mutant(
         "a toleration's value does not count",
-        "pods/matching.py",
+        "pods/admission.py",
         'operator == "Exists" or (operator == "Equal" and value == taint.get("value", ""))',
         'operator in {"Exists", "Equal"}',
     ),
     Mutant(
         "Guaranteed pods go first",
-        "pods/preemption.py",
+        "pods/admission.py",
         "return [pod for pod, _ in (*from_effort, *from_burst, *from_guaranteed)]",
         "return [pod for pod, _ in (*from_guaranteed, *from_burst, *from_effort)]",
     ),
     Mutant(
         "critical pods make room for each other",
-        "pods/preemption.py",
+        "pods/admission.py",
         "pod.priority < by.priority",
         "pod.priority <= by.priority",
     ),
     Mutant(
         "preemption takes more pods than it must",
-        "pods/preemption.py",
+        "pods/admission.py",
         "        missing = _left(missing, [best])\n",
         "",
     ),
-    # termination.py, eviction.py, shutdown.py, accessors.py
+    # termination.py, eviction.py, accessors.py, and shutdown.py of the core
     Mutant(
         "a deadline is no failure",
         "pods/termination.py",
@@ -276,7 +274,7 @@ MUTANTS = (
     ),
     Mutant(
         "a pod at a period's priority belongs below it",
-        "pods/shutdown.py",
+        "shutdown.py",
         "period.priority <= pod.priority",
         "period.priority < pod.priority",
     ),
@@ -292,16 +290,16 @@ MUTANTS = (
         " - timedelta(seconds=deletion_grace_seconds(pod))",
         "",
     ),
-    # addresses.py, static.py, stats.py, events.py, patch.py
+    # ip_allocator.py, static.py, info.py, events.py, and patch.py of the core
     Mutant(
         "the gateway's address is a pod's",
-        "pods/addresses.py",
+        "pods/ip_allocator.py",
         "ip = str(network[place + 2])",
         "ip = str(network[place + 1])",
     ),
     Mutant(
         "an address is never freed",
-        "pods/addresses.py",
+        "pods/ip_allocator.py",
         "self._taken.difference_update(self._of.pop(uid, ()))",
         "self._of.pop(uid, ())",
     ),
@@ -332,7 +330,7 @@ MUTANTS = (
     ),
     Mutant(
         "a status for another pod of the name",
-        "pods/patch.py",
+        "patch.py",
         '{"metadata": {"uid": pod["metadata"]["uid"]}, "status": changes}',
         '{"status": changes}',
     ),

@@ -63,8 +63,8 @@ MUTANTS = (
     Mutant(
         "the beginning of a signature will do",
         "discovery.py",
-        "return hmac.compare_digest(given, expected)",
-        "return expected.startswith(given)",
+        "return hmac.compare_digest(digest, expected)",
+        "return expected.startswith(digest)",
     ),
     Mutant(
         "without pins any authority will do",

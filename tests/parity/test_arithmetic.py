@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import parse_thresholds
-from agent.core.goduration import format_nanos, parse_nanos
+from agent.core.pressure import parse_thresholds
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import format_nanos, parse_nanos
 from tests.cluster import build
 from tests.cluster.command import run
 

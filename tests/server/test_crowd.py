@@ -78,7 +78,7 @@ def descriptors(agent: AgentProcess) -> int:
 async def note_renewals(cluster: MiniCluster, seen: list[datetime]) -> None:
     """Note each renewal of the lease, as the node wrote it."""
     while True:
-        found = cluster.store.get("leases.coordination.k8s.io", "crowded", lease.NAMESPACE)
+        found = cluster.store.get("leases.coordination.k8s.io", "crowded", lease.LEASE_NAMESPACE)
         if found and (at := datetime.fromisoformat(found["spec"]["renewTime"])) not in seen[-1:]:
             seen.append(at)
         await asyncio.sleep(0.1)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from agent.core.goduration import parse_seconds
 from agent.core.quantity import Quantity
+from agent.core.times import parse_seconds
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import NODES, SIGNING_REQUESTS
 from tests.cluster.control_plane import ControlPlane

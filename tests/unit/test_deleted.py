@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.core.conditions import is_ready
+from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, NodeDeleted, Unavailable
 from tests.fakes import running, settle
 from tests.settings import Registration

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.core.eviction import parse_thresholds
+from agent.core.pressure import parse_thresholds
 from tests.fakes import running
 from tests.settings import Eviction
 
@@ -17,7 +17,7 @@ async def test_a_portrait_shows_what_the_loops_know(make_node, clock):
     conditions = {condition.kind: condition for condition in seen.conditions}
     assert conditions["Ready"].status == "True"
     assert conditions["MemoryPressure"].signals[0][:4] == ("memory.available", "6.0 GiB of 8.0 GiB", 0.75, "1.0 GiB")
-    assert [share.resource for share in seen.shares] == ["cpu", "ephemeral-storage", "memory", "pods"]
+    assert [share.resource for share in seen.resources] == ["cpu", "ephemeral-storage", "memory", "pods"]
     assert [renewal.verdict for renewal in seen.renewals] == ["ok", "ok"]
     assert seen.lease_age_seconds == pytest.approx(2.0)
     assert (seen.renew_seconds, seen.lease_seconds, seen.missed, seen.faults) == (10, 40, 0, {})

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.core.conditions import is_ready
+from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import host_snapshot, running
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.conditions import is_ready
+from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, NodeDeleted
 from tests.fakes import host_snapshot, running
 from tests.settings import Config, Heartbeat, Registration

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agent.adapters.metrics.exposition import exposition
 from agent.core.metrics import Family, Sample
 from agent.core.model import Object
-from agent.core.pods.info import PodInfo
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.info import PodInfo, pod_stats
 from agent.core.usage import Detail, HostUsage
 from agent.ports import Host
 
@@ -35,10 +34,10 @@ class StatsProvider:
 
     async def summary(self, only_cpu_and_memory: bool) -> tuple[Object, Iterator[Object]]:
         """Return /stats/summary without its pods, of which there may be many, and an iterator of these."""
-        from agent.core.summary import summary  # noqa: PLC0415
+        from agent.core.summary import node_summary  # noqa: PLC0415
 
         usage = await self._host.usage(Detail.COUNTERS if only_cpu_and_memory else Detail.NODE)
-        node = summary(usage, node_name=self._node_name, only_cpu_and_memory=only_cpu_and_memory)
+        node = node_summary(usage, node_name=self._node_name, only_cpu_and_memory=only_cpu_and_memory)
         return node, pod_stats(self._pods(), usage.at)
 
     async def resource(self) -> bytes:

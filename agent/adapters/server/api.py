@@ -25,7 +25,7 @@ from agent.adapters.server.telemetry import RateLimitedLog, ServerMetrics
 from agent.adapters.server.tls import verified_chain
 from agent.core.access import is_websocket
 from agent.core.config import Serving
-from agent.core.routing import Found, Missing, Moved, Refused, Route, Service, Table, unescaped
+from agent.core.routing import NoRoute, Redirect, Route, RouteMatch, RouteTable, Service, ServiceError, unescaped
 from agent.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class KubeletApi:
 
     def __init__(
         self,
-        table: Table[Endpoint],
+        table: RouteTable[Endpoint],
         *,
         metrics: ServerMetrics,
         clock: Clock,
@@ -73,17 +73,17 @@ class KubeletApi:
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
         path, query = _escaped(request.rel_url.raw_path), _escaped(request.rel_url.raw_query_string)
         match = self._table.find(path, request.method, request.headers.get(hdrs.ACCEPT, ""))
-        if isinstance(match, Missing):
+        if isinstance(match, NoRoute):
             return page_not_found()
-        if isinstance(match, Moved):
+        if isinstance(match, Redirect):
             return temporary_redirect(f"{match.path}?{query}" if query else match.path, request.method)
         if denial := await self._denial(request, path):
             return text_response(denial.text, status=denial.status)
-        if isinstance(match, Refused):
+        if isinstance(match, ServiceError):
             return text_response(match.text, status=match.status, allow=match.allow)
         return await self._call(match, request)
 
-    async def _call(self, match: Found[Endpoint], request: web.BaseRequest) -> web.StreamResponse:
+    async def _call(self, match: RouteMatch[Endpoint], request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await match.endpoint(request, match.parameters)
         except ConnectionError:
@@ -114,7 +114,7 @@ def _escaped(text: str) -> str:
 
 def full_table(
     serving: Serving, node: NodeEndpoints, sources: Sources, metrics: ServerMetrics, clock: Clock
-) -> Table[Endpoint]:
+) -> RouteTable[Endpoint]:
     """Return every path, for the port with authentication and authorization."""
     if not serving.debugging_handlers:
         return read_only_table(node, sources, metrics)
@@ -136,13 +136,13 @@ def full_table(
         services.append(Service(_PROFILES, (Route("/{subpath:*}", node.profile),)))
     else:
         trees[_PROFILES] = disabled("profiling endpoint is disabled.")
-    return Table(exact=exact, trees=trees, services=services)
+    return RouteTable(exact=exact, trees=trees, services=services)
 
 
-def read_only_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> Table[Endpoint]:
+def read_only_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> RouteTable[Endpoint]:
     """Return the paths of the read-only port, which are all where debugging handlers are off."""
     trees = dict.fromkeys(_DEBUGGING, disabled("Debug endpoints are disabled."))
-    return Table(exact=_exact_paths(node, sources, metrics), trees=trees, services=_services(node))
+    return RouteTable(exact=_exact_paths(node, sources, metrics), trees=trees, services=_services(node))
 
 
 def _exact_paths(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> dict[str, Endpoint]:

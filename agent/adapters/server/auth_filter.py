@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeVar
 from agent.adapters.server.telemetry import RateLimitedLog
 from agent.core.access import (
     ANONYMOUS,
+    TTLCache,
     User,
-    access_question,
+    access_review_spec,
     bearer_token,
     certified_user,
     is_allowed,
@@ -23,7 +24,6 @@ from agent.core.access import (
     websocket_token,
 )
 from agent.core.config import Serving
-from agent.core.ttl_cache import TTLCache
 from agent.core.x509 import read_certificate
 from agent.klog import V2
 from agent.ports import ApiError, Clock, ReviewApi, Unavailable
@@ -174,7 +174,7 @@ class AuthFilter:
         return Denial(403, f"Forbidden ({attributes}, subresource(s)={tried})\n")
 
     async def _may(self, user: User, verb: str, subresource: str) -> bool:
-        question = access_question(user, verb, subresource, self._node_name)
+        question = access_review_spec(user, verb, subresource, self._node_name)
         key = json.dumps(question, sort_keys=True)
         allowed = self._rights.get(key, self._clock.monotonic())
         if allowed is None:

@@ -10,8 +10,9 @@ from agent.adapters.server.endpoints import Parameters
 from agent.adapters.server.responses import text_response
 from agent.core.access import is_websocket
 from agent.core.container_log import LogOptions, LogUnavailable, container_log
-from agent.core.gonumber import parse_int, parse_uint
-from agent.core.model import Object
+from agent.core.model import PodObject
+from agent.core.pods.accessors import placed_containers
+from agent.core.quantity import parse_int, parse_uint
 from agent.core.times import parse_time
 from agent.klog import quoted
 from agent.ports import Clock
@@ -19,13 +20,12 @@ from agent.ports import Clock
 _NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 _STREAMS = ("input", "output", "error")
 _MAX_SINCE_SECONDS = 50 * 365 * 86400  # before any container
-_PLURALS = ("containers", "initContainers", "ephemeralContainers")
 
 
 class ContainerEndpoints:
     """containerLogs, exec, attach, portForward, run and checkpoint."""
 
-    def __init__(self, find: Callable[[str, str], Object | None], clock: Clock) -> None:
+    def __init__(self, find: Callable[[str, str], PodObject | None], clock: Clock) -> None:
         self._find = find
         self._clock = clock
         self._decoding = asyncio.Lock()
@@ -87,15 +87,15 @@ class ContainerEndpoints:
             return text_response(f"container not found ({quoted(container)})", status=500)
         return text_response(_NOTHING_RUNS, status=500)
 
-    async def _pod(self, parameters: Parameters) -> Object | None:
+    async def _pod(self, parameters: Parameters) -> PodObject | None:
         """Return the pod that a path names. A pod may be large: one pod is decoded per turn of the event loop."""
         async with self._decoding:
             await asyncio.sleep(0)
             return self._find(parameters["podNamespace"], parameters["podID"])
 
 
-def _containers(pod: Object) -> set[str]:
-    return {container["name"] for plural in _PLURALS for container in pod["spec"].get(plural) or ()}
+def _containers(pod: PodObject) -> set[str]:
+    return {container["name"] for _, container in placed_containers(pod)}
 
 
 class _InvalidQuery(Exception):

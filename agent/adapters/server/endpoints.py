@@ -20,9 +20,9 @@ from agent.adapters.server.responses import (
     stream_response,
     text_response,
 )
-from agent.core.gonumber import parse_uint
 from agent.core.kubelet_data.version import KUBELET_VERSION
-from agent.core.model import Object
+from agent.core.model import Object, PodObject
+from agent.core.quantity import parse_uint
 from agent.ports import Clock
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -54,7 +54,7 @@ class Sources:
     cadvisor_metrics: Callable[[], Awaitable[bytes]]
     probe_metrics: Callable[[], Awaitable[bytes]]
     pods: Callable[[], Iterator[bytes]]  # each as JSON
-    pod: Callable[[str, str], Object | None]  # namespace, name → the pod
+    pod: Callable[[str, str], PodObject | None]  # namespace, name → the pod
     faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all are healthy
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 
 from agent.adapters.server.responses import SERVER, abort_on_error, http_error, page_not_found, text_response
-from agent.core.gonumber import parse_int
+from agent.core.quantity import parse_int
 
 _CHUNK_BYTES = 64 * 1024
 _SNIFF_BYTES = 512

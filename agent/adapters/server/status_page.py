@@ -7,7 +7,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from agent.core.node_view import Condition, NodeView, Setting, Share, SignalRow
+from agent.core.node_view import ConditionRow, NodeView, ResourceRow, Setting, SignalRow
 
 _TEMPLATE = Path(__file__).with_name("status_page.html")
 _STRIP_SECONDS = 600
@@ -77,8 +77,8 @@ def _main(view: NodeView) -> str:
     if view.conditions:
         rows = "".join(map(_condition, view.conditions))
         parts.append(f'<section><h2>Conditions</h2><dl id="conditions">{rows}</dl></section>')
-    if view.shares:
-        rows = "".join(map(_share, view.shares))
+    if view.resources:
+        rows = "".join(map(_share, view.resources))
         parts.append(f'<section><h2>Allocatable of capacity</h2><div id="resources">{rows}</div></section>')
     return "".join(parts)
 
@@ -124,7 +124,7 @@ def _lease(view: NodeView) -> str:
     return "".join(lines)
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: ConditionRow) -> str:
     tone = "bad" if condition.is_bad else "good"
     signals = "".join(map(_signal, condition.signals))
     return (
@@ -145,7 +145,7 @@ def _signal(row: SignalRow) -> str:
     )
 
 
-def _share(share: Share) -> str:
+def _share(share: ResourceRow) -> str:
     words = f"{share.allocatable} of {share.capacity}"
     return _row(f"<code>{escape(share.resource)}</code>", escape(words), _bar(share.part, f"{share.resource}: {words}"))
 

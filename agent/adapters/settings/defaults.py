@@ -7,8 +7,8 @@ from agent.adapters.settings.go_json import Document, get_path, leaves, set_path
 from agent.adapters.settings.schema import KUBELET
 from agent.core.capacity import parse_cpu_list
 from agent.core.errors import ConfigError
-from agent.core.eviction import DEFAULT_HARD
 from agent.core.kubelet_data.configuration import WITHOUT_FILE
+from agent.core.pressure import DEFAULT_HARD
 
 _REASONS = {
     "authentication.anonymous.enabled": "kubelet's default without --config",

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import format_nanos, parse_nanos
 
 Json = Any
 """A JSON value; durations and quantities are stored as Go prints them."""

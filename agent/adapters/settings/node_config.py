@@ -8,7 +8,6 @@ from agent import __version__
 from agent.adapters.settings.effective import Effective
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.table import FLAGS
-from agent.core.addresses import parse_node_ips
 from agent.core.capacity import parse_reserved
 from agent.core.config import (
     Certificates,
@@ -22,12 +21,13 @@ from agent.core.config import (
     Shutdown,
 )
 from agent.core.errors import ConfigError
-from agent.core.eviction import parse_thresholds
-from agent.core.goduration import parse_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import Taint
+from agent.core.nodestatus import parse_node_ips
+from agent.core.pressure import parse_thresholds
 from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
+from agent.core.times import parse_seconds
 
 _CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: the defaults of rest/config.go
 

@@ -14,10 +14,11 @@ from typing import Any
 from agent.adapters.settings.go_json import Json
 from agent.adapters.settings.table import Flag
 from agent.core.errors import ConfigError
-from agent.core.goduration import format_nanos, parse_nanos
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.labels import parse_taints
+from agent.core.model import NodeTaint
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import format_nanos, parse_nanos
 from agent.klog import quoted
 
 _SHORT = {"v": "v", "h": "help", "o": "output"}
@@ -205,7 +206,7 @@ def _ip(text: str, before: str | None) -> str | None:
     return text
 
 
-def _taints(text: str, _: Any) -> list[dict[str, str]]:
+def _taints(text: str, _: Any) -> list[NodeTaint]:
     try:
         return [taint.as_object() for taint in parse_taints(text)]
     except ConfigError as error:

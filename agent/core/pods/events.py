@@ -1,9 +1,9 @@
 """Events about a pod, from the difference between two of its statuses."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from agent.core.model import Object
+from agent.core.model import Container, ContainerStatus, Object, PodObject, PodStatus
 from agent.core.pods.accessors import (
     EPHEMERAL,
     FAILED,
@@ -17,6 +17,8 @@ from agent.core.pods.accessors import (
 from agent.core.pods.container import BACK_OFF
 from agent.core.pods.termination import SHUTDOWN_REASON
 
+_NO_STATUS = cast("ContainerStatus", {})  # of a container that a status does not list
+
 
 class PodEvent(NamedTuple):
     """An event about a pod, or about the container that a field path names."""
@@ -27,19 +29,19 @@ class PodEvent(NamedTuple):
     path: str = ""
 
 
-def pod_events(pod: Object, status: Object) -> list[PodEvent]:
+def pod_events(pod: PodObject, status: PodStatus) -> list[PodEvent]:
     """Return the events that a kubelet records when the status of a pod becomes this one."""
     old = pod.get("status", {})
     was, now, events = _by_name(old), _by_name(status), []
     for place, container in placed_containers(pod):
-        before, after = was.get(container["name"], {}), now.get(container["name"], {})
+        before, after = was.get(container["name"], _NO_STATUS), now.get(container["name"], _NO_STATUS)
         events += _placed(place, container, _container_events(pod, container, before, after))
         if _is_killed(pod, status, place, container):
             events += _killing(place, container, before)
     return [*events, *_ends(old, status)]
 
 
-def removal_events(pod: Object) -> list[PodEvent]:
+def removal_events(pod: PodObject) -> list[PodEvent]:
     """Return the events that a kubelet records when a pod is gone whose deletion it has not seen."""
     if is_terminating(pod) and _is_deletion_seen(pod):
         return []
@@ -47,11 +49,11 @@ def removal_events(pod: Object) -> list[PodEvent]:
     return [
         event
         for place, container in placed_containers(pod)
-        for event in _killing(place, container, statuses.get(container["name"], {}))
+        for event in _killing(place, container, statuses.get(container["name"], _NO_STATUS))
     ]
 
 
-def reference(pod: Object, path: str = "") -> Object:
+def pod_reference(pod: PodObject, path: str = "") -> Object:
     """Return the reference to the pod, or to one of its containers, for an event."""
     metadata = pod["metadata"]
     about = {
@@ -65,19 +67,20 @@ def reference(pod: Object, path: str = "") -> Object:
     return about | {"fieldPath": path} if path else about
 
 
-def _container_events(pod: Object, container: Object, before: Object, after: Object) -> Iterator[PodEvent]:
-    state, was = after.get("state", {}), before.get("state", {})
+def _container_events(
+    pod: PodObject, container: Container, before: ContainerStatus, after: ContainerStatus
+) -> Iterator[PodEvent]:
     if after.get("containerID") != before.get("containerID"):
         yield from _pulled(container)
         yield PodEvent("Created", "Container created")
         yield PodEvent("Started", "Container started")
-    waiting = state.get("waiting") or {}
-    if waiting.get("reason") == BACK_OFF and waiting != was.get("waiting"):
+    waiting = after.get("state", {}).get("waiting")
+    if waiting and waiting.get("reason") == BACK_OFF and waiting != before.get("state", {}).get("waiting"):
         message = f"Back-off restarting failed container {container['name']} in pod {full_name(pod)}"
         yield PodEvent("BackOff", message, "Warning")
 
 
-def _is_killed(pod: Object, status: Object, place: str, container: Object) -> bool:
+def _is_killed(pod: PodObject, status: PodStatus, place: str, container: Container) -> bool:
     """A deletion kills containers with the first status after it; without one, only the end of the pod does."""
     if is_terminating(pod):
         return not _is_deletion_seen(pod)
@@ -85,21 +88,21 @@ def _is_killed(pod: Object, status: Object, place: str, container: Object) -> bo
     return status["phase"] in {SUCCEEDED, FAILED} and (bool(status.get("reason")) or outlives)
 
 
-def _is_deletion_seen(pod: Object) -> bool:
+def _is_deletion_seen(pod: PodObject) -> bool:
     return bool(pod.get("status", {}).get("observedGeneration") == pod["metadata"].get("generation"))
 
 
-def _killing(place: str, container: Object, before: Object) -> list[PodEvent]:
+def _killing(place: str, container: Container, before: ContainerStatus) -> list[PodEvent]:
     if "running" not in before.get("state", {}):
         return []
     return _placed(place, container, [PodEvent("Killing", f"Stopping container {container['name']}")])
 
 
-def _placed(place: str, container: Object, events: Iterable[PodEvent]) -> list[PodEvent]:
+def _placed(place: str, container: Container, events: Iterable[PodEvent]) -> list[PodEvent]:
     return [event._replace(path=f"spec.{place}{{{container['name']}}}") for event in events]
 
 
-def _pulled(container: Object) -> Iterator[PodEvent]:
+def _pulled(container: Container) -> Iterator[PodEvent]:
     image = container["image"]
     if container.get("imagePullPolicy") == "Always":
         yield PodEvent("Pulling", f'Pulling image "{image}"')
@@ -110,7 +113,7 @@ def _pulled(container: Object) -> Iterator[PodEvent]:
         yield PodEvent("Pulled", message)
 
 
-def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
+def _ends(old: PodStatus, status: PodStatus) -> Iterator[PodEvent]:
     """Yield why a pod was rejected, evicted or out of time; a shutdown is an event about the Node only."""
     reason = status.get("reason")
     if not reason or reason == SHUTDOWN_REASON or status["phase"] != FAILED or old.get("phase") == FAILED:
@@ -119,5 +122,5 @@ def _ends(old: Object, status: Object) -> Iterator[PodEvent]:
     yield PodEvent(reason, message, "Normal" if reason == "DeadlineExceeded" else "Warning")
 
 
-def _by_name(status: Object) -> dict[str, Object]:
+def _by_name(status: PodStatus) -> dict[str, ContainerStatus]:
     return {entry["name"]: entry for entry in container_statuses(status)}

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from agent.core.events import NodeEvent
-from agent.core.eviction import Observation, Threshold
 from agent.core.pods.info import PodInfo
+from agent.core.pressure import Observation, Threshold
 from agent.core.quantity import Quantity
 
 _EVICTED = "Evicted"

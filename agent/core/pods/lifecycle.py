@@ -6,9 +6,9 @@ No other state is kept, so another process continues where this one has stopped.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from agent.core.model import Object
+from agent.core.model import Container, ContainerStatus, PodObject, PodStatus
 from agent.core.pods import container
 from agent.core.pods.accessors import (
     EPHEMERAL,
@@ -28,20 +28,26 @@ from agent.core.pods.accessors import (
     is_terminal,
     placed_containers,
 )
-from agent.core.pods.conditions import has_run_any, is_initialized, is_waited_for, phase
-from agent.core.pods.run_plan import RunPlan, run_plan
-from agent.core.pods.status import PodContext, pod_status, with_disruption
-from agent.core.pods.termination import Termination, termination
+from agent.core.pods.status import (
+    PodContext,
+    has_run_any,
+    is_initialized,
+    is_waited_for,
+    phase,
+    pod_status,
+    with_disruption,
+)
+from agent.core.pods.termination import RunPlan, Termination, run_plan, termination
 
 
 class NextStatus(NamedTuple):
     """The status of a pod from now on, and when it changes by itself; None means never."""
 
-    status: Object
+    status: PodStatus
     next_at: datetime | None
 
 
-def next_status(pod: Object, context: PodContext) -> NextStatus:
+def next_status(pod: PodObject, context: PodContext) -> NextStatus:
     """Return the next status of an admitted pod and when it changes by itself."""
     if is_terminal(pod):
         return NextStatus(pod["status"], None)
@@ -52,9 +58,9 @@ def next_status(pod: Object, context: PodContext) -> NextStatus:
 class _Lifecycle:
     """One computation of the next status; `statuses` and `due` are its working state."""
 
-    pod: Object
+    pod: PodObject
     context: PodContext
-    statuses: dict[str, Object] = field(default_factory=dict)  # by container name
+    statuses: dict[str, ContainerStatus] = field(default_factory=dict)  # by container name
     due: list[datetime] = field(default_factory=list)  # when the status changes by itself
 
     def next_status(self) -> NextStatus:
@@ -74,7 +80,7 @@ class _Lifecycle:
             return NextStatus(self._status(now_phase, has_sandbox=False), None)
         return NextStatus(self._status(now_phase, has_sandbox=has_sandbox), min(self.due, default=None))
 
-    def _current(self) -> dict[str, Object]:
+    def _current(self) -> dict[str, ContainerStatus]:
         """Return the status of each container as the API has it; a container without one waits."""
         reported = {status["name"]: status for status in container_statuses(self.pod.get("status", {}))}
         reason = "PodInitializing" if init_containers(self.pod) else "ContainerCreating"
@@ -107,18 +113,18 @@ class _Lifecycle:
         if not any(self._goes_on(spec) for spec in containers(self.pod)):
             self._end(filter(is_sidecar, init_containers(self.pod)))
 
-    def _goes_on(self, spec: Object) -> bool:
+    def _goes_on(self, spec: Container) -> bool:
         code = container.exit_code(self.statuses[spec["name"]])
         return code is None or container.should_restart(self.pod, spec, code)
 
-    def _end(self, specs: Iterable[Object]) -> None:
+    def _end(self, specs: Iterable[Container]) -> None:
         """End the containers that run."""
         for spec in specs:
             status = self.statuses[spec["name"]]
             if container.started_at(status):
                 self.statuses[spec["name"]] = container.ended(status, self.context.now, 0)
 
-    def _move(self, place: str, spec: Object) -> None:
+    def _move(self, place: str, spec: Container) -> None:
         """Start a container, end it, let it back off and restart it, as far as that is due."""
         plan = run_plan(self.pod, place, spec, job_seconds=self.context.job_seconds)
         status = self.statuses[spec["name"]]
@@ -128,7 +134,7 @@ class _Lifecycle:
             status = moved
         self.statuses[spec["name"]] = status
 
-    def _moved(self, status: Object, spec: Object, plan: RunPlan, place: str) -> Object:
+    def _moved(self, status: ContainerStatus, spec: Container, plan: RunPlan, place: str) -> ContainerStatus:
         if end := container.run_end(status, plan):
             return container.ended(status, end, plan.exit_code) if self._is_due(end) else status
         if "running" in status["state"]:
@@ -142,7 +148,7 @@ class _Lifecycle:
             return self._started(status, spec)
         return status if code is None else container.backing_off(status, full_name(self.pod))
 
-    def _started(self, status: Object, spec: Object) -> Object:
+    def _started(self, status: ContainerStatus, spec: Container) -> ContainerStatus:
         return container.started(status, spec, self.pod["metadata"]["uid"], self.context.now)
 
     def _apply_probes(self) -> None:
@@ -150,7 +156,7 @@ class _Lifecycle:
         for place, spec in placed_containers(self.pod):
             self._apply_probe(place, spec)
 
-    def _apply_probe(self, place: str, spec: Object) -> None:
+    def _apply_probe(self, place: str, spec: Container) -> None:
         if place == EPHEMERAL:
             return  # ephemeral containers have no probes and are never ready
         status = self.statuses[spec["name"]]
@@ -169,25 +175,25 @@ class _Lifecycle:
         self.due.append(at)
         return False
 
-    def _ended(self, end: Termination) -> Object:
+    def _ended(self, end: Termination) -> PodStatus:
         """Return the last status: no container runs, and the phase is final."""
         was_initialized = is_initialized(self.pod, self.statuses)
-        for name, status in self.statuses.items():
-            self.statuses[name] = container.stopped(status, min(end.at, self.context.now), end.exit_code)
+        for name, running in self.statuses.items():
+            self.statuses[name] = container.stopped(running, min(end.at, self.context.now), end.exit_code)
         self._apply_probes()
         last = phase(self.pod, self.statuses, is_over=True)
         status = self._status(FAILED if end.reason else last, has_sandbox=False)
         if was_initialized:  # as kubelet: containers that could have run and did not are lost
-            status["containerStatuses"] = [container.with_unknown_end(each) for each in status["containerStatuses"]]
+            status["containerStatuses"] = list(map(container.with_unknown_end, status["containerStatuses"]))
         if last == PENDING:
             status["phase"] = FAILED
         if end.reason:
             status |= {"reason": end.reason, "message": end.message}
         return with_disruption(self.pod, status, end.disruption, self.context.now) if end.disruption else status
 
-    def _status(self, now_phase: str, *, has_sandbox: bool) -> Object:
+    def _status(self, now_phase: str, *, has_sandbox: bool) -> PodStatus:
         return pod_status(self.pod, self.statuses, now_phase, self.context, has_sandbox=has_sandbox)
 
 
-def _probed_at(began: datetime, spec: Object, probe: str) -> datetime:
+def _probed_at(began: datetime, spec: Container, probe: Literal["startupProbe", "readinessProbe"]) -> datetime:
     return began + timedelta(seconds=clamp_seconds((spec.get(probe) or {}).get("initialDelaySeconds")))

@@ -2,35 +2,32 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from agent.core.model import Object
+from agent.core.model import Container, PodObject, ResourceRequirements
 from agent.core.pods.accessors import containers, init_containers, is_sidecar
 from agent.core.quantity import Quantity, parse_quantity
 
 Amounts = dict[str, Quantity]
+_Kind = Literal["limits", "requests"]
 _COMPUTE = ("cpu", "memory")
 _ZERO = Quantity(0)
 
 
-def pod_requests(pod: Object) -> Amounts:
+def pod_requests(pod: PodObject) -> Amounts:
     """Return the requests of the whole pod, overhead included, as the scheduler counts them."""
     total = _aggregated(pod, "requests")
     return _added(total | _pod_level(pod, "requests"), _parsed(pod["spec"].get("overhead")))
 
 
-def pod_limits(pod: Object) -> Amounts:
+def pod_limits(pod: PodObject) -> Amounts:
     """Return the limits of the whole pod; overhead is added to existing limits only."""
     total = _aggregated(pod, "limits") | _pod_level(pod, "limits")
     overhead = _parsed(pod["spec"].get("overhead"))
     return _added(total, {name: amount for name, amount in overhead.items() if total.get(name, _ZERO).nano})
 
 
-def printed(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    """Return amounts as the API writes them."""
-    return {name: str(amount) for name, amount in amounts.items()}
-
-
-def qos_class(pod: Object) -> str:
+def qos_class(pod: PodObject) -> str:
     """Return the pod's QoS class: Guaranteed, Burstable or BestEffort."""
     reported: str | None = pod.get("status", {}).get("qosClass")
     return reported or _qos_class(pod)
@@ -44,7 +41,7 @@ class PodRequest:
     host_ports: frozenset[tuple[str, str, int]] = frozenset()  # address, protocol, port
 
 
-def request_of(pod: Object) -> PodRequest:
+def request_of(pod: PodObject) -> PodRequest:
     """Return what this pod takes."""
     amounts = {name: units(name, amount) for name, amount in pod_requests(pod).items()}
     ports = frozenset(
@@ -61,7 +58,7 @@ def units(name: str, amount: Quantity) -> int:
     return amount.millis if name == "cpu" else amount.value
 
 
-def _qos_class(pod: Object) -> str:
+def _qos_class(pod: PodObject) -> str:
     level = pod["spec"].get("resources")
     specs = (*containers(pod), *init_containers(pod))
     parts = [level] if level else [spec.get("resources") or {} for spec in specs]
@@ -75,19 +72,19 @@ def _qos_class(pod: Object) -> str:
     return "Guaranteed" if limited and equal else "Burstable"
 
 
-def _compute(part: Object, kind: str) -> Amounts:
+def _compute(part: ResourceRequirements, kind: _Kind) -> Amounts:
     amounts = _parsed(part.get(kind))
     return {name: amounts[name] for name in _COMPUTE if name in amounts and amounts[name].nano > 0}
 
 
-def _sum_of_compute(parts: list[Object], kind: str) -> Amounts:
+def _sum_of_compute(parts: list[ResourceRequirements], kind: _Kind) -> Amounts:
     total: Amounts = {}
     for part in parts:
         total = _added(total, _compute(part, kind))
     return total
 
 
-def _aggregated(pod: Object, kind: str) -> Amounts:
+def _aggregated(pod: PodObject, kind: _Kind) -> Amounts:
     """Sum up main containers and sidecars, or take what an init container needs while it runs if that is more."""
     total: Amounts = {}
     for container in containers(pod):
@@ -105,12 +102,12 @@ def _aggregated(pod: Object, kind: str) -> Amounts:
     return _most(total, most)
 
 
-def _pod_level(pod: Object, kind: str) -> Amounts:
+def _pod_level(pod: PodObject, kind: _Kind) -> Amounts:
     level = _parsed((pod["spec"].get("resources") or {}).get(kind))
     return {name: amount for name, amount in level.items() if name in _COMPUTE or name.startswith("hugepages-")}
 
 
-def _of(container: Object, kind: str) -> Amounts:
+def _of(container: Container, kind: _Kind) -> Amounts:
     return _parsed((container.get("resources") or {}).get(kind))
 
 

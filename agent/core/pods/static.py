@@ -5,7 +5,7 @@ import json
 from datetime import datetime
 from typing import NamedTuple
 
-from agent.core.model import Object
+from agent.core.model import NodeObject, OwnerReference, PodObject
 
 _PREFIX = "kubernetes.io/config"
 _MIRROR, _HASH = f"{_PREFIX}.mirror", f"{_PREFIX}.hash"
@@ -16,7 +16,7 @@ class Manifest(NamedTuple):
     """A static pod and the file that defines it."""
 
     path: str
-    pod: Object
+    pod: PodObject
 
 
 def manifest_fault(pod: object) -> str | None:
@@ -34,12 +34,18 @@ def manifest_fault(pod: object) -> str | None:
     return None
 
 
-def mirror_pod(manifest: Manifest, node: Object, now: datetime) -> Object:
+def mirror_pod(manifest: Manifest, node: NodeObject, now: datetime) -> PodObject:
     """Return the mirror pod: named after the node, owned by the Node, and not evicted by taints."""
     metadata, spec = manifest.pod["metadata"], manifest.pod["spec"]
     name = node["metadata"]["name"]
     digest = manifest_hash(manifest, name)
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    owner: OwnerReference = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": name,
+        "uid": node["metadata"]["uid"],
+        "controller": True,
+    }
     marks = {_HASH: digest, _MIRROR: digest, f"{_PREFIX}.source": "file", f"{_PREFIX}.seen": now.isoformat()}
     return {
         "apiVersion": "v1",
@@ -61,7 +67,7 @@ def manifest_hash(manifest: Manifest, node_name: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def mirror_hash(mirror: Object) -> str:
+def mirror_hash(mirror: PodObject) -> str:
     """Return the hash of the static pod that a mirror pod shows."""
     value: str = mirror["metadata"]["annotations"][_MIRROR]
     return value

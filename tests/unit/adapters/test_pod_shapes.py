@@ -6,18 +6,17 @@ import random
 import pytest
 
 from agent.adapters.shapes import NodeShape, PodShape, misfit
-from agent.core.eviction import Amount, Threshold
-from agent.core.facts import timestamp
-from agent.core.pods.addresses import host_addresses, pod_ranges
-from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
+from agent.core.patch import status_patch
+from agent.core.pods.admission import AdmissionContext, rejected_status, rejection
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
-from agent.core.pods.info import pod_info
+from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.ip_allocator import host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.resources import request_of
-from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
+from agent.core.pressure import Threshold, ThresholdValue
+from agent.core.times import timestamp
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, expression, pod, required
 
 VALUES = (None, True, -1, 3.5, 10**30, "", "x", "9" * 40, "2026-01-01T00:00:00Z", [], [None], {}, {"a": []}, [{}])
@@ -79,7 +78,7 @@ def mutated(original, chance):
 def decide(the_pod, node):
     """Everything that is ever decided about a pod."""
     wanted = request_of(the_pod)
-    why = refusal(
+    why = rejection(
         the_pod, wanted, AdmissionContext(node=node, others=(wanted,), pressure=frozenset({"MemoryPressure"}))
     )
     statuses = [rejected_status(the_pod, why, "now")] if why else []
@@ -90,7 +89,7 @@ def decide(the_pod, node):
         pod_events(the_pod, status)
     removal_events(the_pod)
     list(pod_stats([pod_info(the_pod)], NOW))
-    rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", Amount(100 * 2**20)))
+    rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", ThresholdValue(100 * 2**20)))
     pod_ranges(node)
 
 

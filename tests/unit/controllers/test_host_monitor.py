@@ -1,8 +1,8 @@
 import pytest
 
-from agent.core.conditions import find_condition
-from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
+from agent.core.nodestatus import find_condition
+from agent.core.pressure import parse_thresholds
 from tests.fakes import GIB, host_snapshot, running
 from tests.settings import Eviction
 

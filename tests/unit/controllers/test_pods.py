@@ -9,8 +9,8 @@ import pytest
 from agent.controllers.eviction import EvictionController
 from agent.controllers.pods import PodController, PodWorkers
 from agent.controllers.shutdown import kill_pods_by_priority
-from agent.core.eviction import Amount, Threshold
 from agent.core.pods.termination import KillRequest
+from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.schedule import TokenBucket
 from agent.core.shutdown import GracePeriod
 from agent.machinery.recorder import EventRecorder
@@ -465,7 +465,7 @@ def test_the_pods_mode_is_one_of_three():
 
 async def test_pods_go_one_by_one_while_the_host_is_short(controller, workers, pods, clock, told, queue, scheduling):
     low = FakeHost(clock, memory_available_bytes=1)
-    config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
+    config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", ThresholdValue(100)),)))
     process, node_voice = Process(low, clock, sensor_seconds=1.0), Recorded()
     state = new_state(process, config)
     EvictionController(state, controller, events=node_voice, scheduling=scheduling).start()

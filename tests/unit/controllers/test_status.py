@@ -4,8 +4,8 @@ import pytest
 
 from agent.controllers.registration import Registration as Registering
 from agent.controllers.status import StatusController
-from agent.core.conditions import find_condition
-from agent.core.eviction import parse_thresholds
+from agent.core.nodestatus import find_condition
+from agent.core.pressure import parse_thresholds
 from agent.machinery.reflector import Reflector
 from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue

@@ -4,8 +4,9 @@ import pytest
 
 from agent.core.access import (
     ANONYMOUS,
+    TTLCache,
     User,
-    access_question,
+    access_review_spec,
     bearer_token,
     certified_user,
     is_allowed,
@@ -57,7 +58,7 @@ def test_methods_are_verbs(method, name):
 
 def test_a_review_names_the_node_and_everything_known_about_the_user():
     user = User("jane", ("devs", "system:authenticated"), "7", {"k": ("v",)})
-    assert access_question(user, "get", "metrics", "n1") == {
+    assert access_review_spec(user, "get", "metrics", "n1") == {
         "user": "jane",
         "uid": "7",
         "groups": ["devs", "system:authenticated"],
@@ -179,3 +180,20 @@ def test_protocols_that_hide_a_token_badly_are_refused_in_upstreams_words(protoc
 )
 def test_a_websocket_is_asked_for_by_two_headers(upgrade, connection, is_one):
     assert is_websocket(upgrade, connection) is is_one
+
+
+def test_a_value_expires():
+    cache = TTLCache(10)
+    cache.put("k", "v", expires_at=5.0)
+    assert cache.get("k", 4.9) == "v"
+    assert cache.get("k", 5.0) is None
+    assert len(cache) == 0
+
+
+def test_a_full_cache_evicts_the_least_recently_used_value():
+    cache = TTLCache(2)
+    cache.put("a", 1, expires_at=9.0)
+    cache.put("b", 2, expires_at=9.0)
+    assert cache.get("a", 0.0) == 1
+    cache.put("c", 3, expires_at=9.0)
+    assert [cache.get(key, 0.0) for key in "abc"] == [1, None, 3]

@@ -2,18 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.capacity import (
-    allocatable,
-    capacity,
-    check_reservations,
-    is_extended,
-    missing_capacity,
-    parse_cpu_list,
-    parse_reserved,
-)
+from agent.core.capacity import check_reservations, is_extended, parse_cpu_list, parse_reserved
 from agent.core.errors import ConfigError
-from agent.core.eviction import parse_thresholds
 from agent.core.model import Filesystem
+from agent.core.nodestatus import allocatable, capacity, missing_capacity
+from agent.core.pressure import parse_thresholds
 from agent.core.quantity import Quantity
 from tests.fakes import GIB, facts, host_snapshot
 from tests.settings import Config, Eviction, Resources

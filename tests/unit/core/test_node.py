@@ -3,7 +3,7 @@ from ipaddress import ip_address
 import pytest
 
 from agent.core.labels import Taint
-from agent.core.node import new_node, reconcile_patch, with_own_metadata
+from agent.core.node import is_owned_by, new_csinode, new_node, reconcile_patch, with_own_metadata
 from agent.core.quantity import Quantity
 from tests.fakes import facts, host_snapshot
 from tests.settings import Config, Registration, Resources
@@ -146,3 +146,13 @@ def test_without_attach_detach_the_annotation_goes():
     fresh = registered(controller_attach_detach=False)
     assert ATTACH_DETACH not in fresh["metadata"]["annotations"]
     assert reconcile_patch(registered(), fresh) == {"metadata": {"annotations": {ATTACH_DETACH: None}}}
+
+
+def test_a_csinode_belongs_to_one_node_and_to_no_other_of_its_name():
+    csinode = new_csinode("n1", "uid-1")
+    assert csinode["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
+    ]
+    assert is_owned_by(csinode, "uid-1")
+    assert not is_owned_by(csinode, "uid-2")
+    assert not is_owned_by({"metadata": {"name": "n1"}}, "uid-1")

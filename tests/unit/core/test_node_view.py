@@ -1,7 +1,7 @@
 import pytest
 
-from agent.core.eviction import observe, parse_thresholds
-from agent.core.node_view import conditions, human, shares
+from agent.core.node_view import condition_rows, format_bytes, resource_rows
+from agent.core.pressure import parse_thresholds, signal_observations
 from tests.fakes import GIB, host_snapshot
 from tests.settings import Config, Eviction
 
@@ -11,7 +11,7 @@ CONFIG = Config(node_name="n1", eviction=Eviction(hard=HARD))
 
 def shown(kind, status, **host):
     told = {"type": kind, "status": status, "reason": "R", "message": "M"}
-    return conditions(CONFIG, {"conditions": [told]}, observe(host_snapshot(**host)))[0]
+    return condition_rows(CONFIG, {"conditions": [told]}, signal_observations(host_snapshot(**host)))[0]
 
 
 def test_a_condition_shows_what_is_left_against_what_is_wanted():
@@ -48,7 +48,7 @@ def test_which_status_is_bad_depends_on_the_condition(kind, status, bad):
 def test_shares_are_allocatable_of_capacity():
     capacity = {"cpu": "4", "memory": "8388608Ki", "pods": "110", "hugepages-2Mi": "0", "nonsense": "x"}
     allocatable = {"cpu": "3500m", "memory": "4194304Ki", "pods": "110", "hugepages-2Mi": "0"}
-    assert shares({"capacity": capacity, "allocatable": allocatable}) == [
+    assert resource_rows({"capacity": capacity, "allocatable": allocatable}) == [
         ("cpu", "4", "3.5", 0.875),
         ("memory", "8.0 GiB", "4.0 GiB", 0.5),
         ("pods", "110", "110", 1.0),
@@ -56,12 +56,12 @@ def test_shares_are_allocatable_of_capacity():
 
 
 def test_a_node_that_is_not_there_has_nothing_to_show():
-    assert shares({}) == []
-    assert conditions(CONFIG, {}, {}) == []
+    assert resource_rows({}) == []
+    assert condition_rows(CONFIG, {}, {}) == []
 
 
 @pytest.mark.parametrize(
     ("size", "said"), [(0, "0 B"), (1536, "1.5 KiB"), (200 * GIB, "200 GiB"), (5000 * GIB, "4.9 TiB")]
 )
 def test_sizes_are_said_as_people_read_them(size, said):
-    assert human(size) == said
+    assert format_bytes(size) == said

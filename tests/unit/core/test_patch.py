@@ -1,7 +1,7 @@
 from datetime import timedelta
 
+from agent.core.nodestatus import desired_status
 from agent.core.patch import is_changed, node_patch
-from agent.core.status import desired_status
 from tests.fakes import START, facts, host_snapshot, merged
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from agent.core.routing import Found, Missing, Moved, Refused, Route, Service, Table
+from agent.core.routing import NoRoute, Redirect, Route, RouteMatch, RouteTable, Service, ServiceError
 
-TABLE = Table(
+TABLE = RouteTable(
     exact={"/healthz": "healthz", "/metrics": "metrics"},
     trees={"/off/": "off"},
     services=[
@@ -17,32 +17,32 @@ TABLE = Table(
 @pytest.mark.parametrize(
     ("path", "method", "found"),
     [
-        ("/healthz", "FOO", Found("healthz", {})),
-        ("/healthz/", "GET", Missing()),
-        ("/metrics/x", "GET", Missing()),
-        ("/", "GET", Missing()),
-        ("/nope", "GET", Missing()),
-        ("/pods", "GET", Found("pods", {})),
-        ("/pods/", "GET", Found("pods", {})),
-        ("/%70ods", "GET", Found("pods", {})),
-        ("/pods/x", "GET", Refused(404, "404: Page Not Found")),
-        ("/pods", "POST", Refused(405, "405: Method Not Allowed", "GET")),
-        ("//pods", "GET", Moved("/pods")),
-        ("/a/../pods/", "GET", Moved("/pods/")),
-        ("/stats", "GET", Moved("/stats/")),
-        ("/stats/", "GET", Refused(404, "404: Page Not Found")),
-        ("/stats/summary", "POST", Found("summary", {})),
-        ("/stats/summary", "PUT", Refused(405, "405: Method Not Allowed", "GET, POST")),
-        ("/off/any/thing", "GET", Found("off", {})),
-        ("/off", "GET", Moved("/off/")),
-        ("/logs/", "GET", Found("logs", {})),
-        ("/logs/a/b.log", "GET", Found("logs", {"path": "a/b.log"})),
-        ("/logs/%2e%2e/x", "GET", Found("logs", {"path": "../x"})),
-        ("/logs/../etc/passwd", "GET", Moved("/etc/passwd")),
-        ("/exec/n/p/c", "GET", Found("exec", {"ns": "n", "pod": "p", "c": "c"})),
-        ("/exec/n/p/u/c", "GET", Found("exec", {"ns": "n", "pod": "p", "uid": "u", "c": "c"})),
-        ("/exec/n/p", "GET", Refused(404, "404: Page Not Found")),
-        ("/exec", "GET", Refused(404, "404: Page Not Found")),
+        ("/healthz", "FOO", RouteMatch("healthz", {})),
+        ("/healthz/", "GET", NoRoute()),
+        ("/metrics/x", "GET", NoRoute()),
+        ("/", "GET", NoRoute()),
+        ("/nope", "GET", NoRoute()),
+        ("/pods", "GET", RouteMatch("pods", {})),
+        ("/pods/", "GET", RouteMatch("pods", {})),
+        ("/%70ods", "GET", RouteMatch("pods", {})),
+        ("/pods/x", "GET", ServiceError(404, "404: Page Not Found")),
+        ("/pods", "POST", ServiceError(405, "405: Method Not Allowed", "GET")),
+        ("//pods", "GET", Redirect("/pods")),
+        ("/a/../pods/", "GET", Redirect("/pods/")),
+        ("/stats", "GET", Redirect("/stats/")),
+        ("/stats/", "GET", ServiceError(404, "404: Page Not Found")),
+        ("/stats/summary", "POST", RouteMatch("summary", {})),
+        ("/stats/summary", "PUT", ServiceError(405, "405: Method Not Allowed", "GET, POST")),
+        ("/off/any/thing", "GET", RouteMatch("off", {})),
+        ("/off", "GET", Redirect("/off/")),
+        ("/logs/", "GET", RouteMatch("logs", {})),
+        ("/logs/a/b.log", "GET", RouteMatch("logs", {"path": "a/b.log"})),
+        ("/logs/%2e%2e/x", "GET", RouteMatch("logs", {"path": "../x"})),
+        ("/logs/../etc/passwd", "GET", Redirect("/etc/passwd")),
+        ("/exec/n/p/c", "GET", RouteMatch("exec", {"ns": "n", "pod": "p", "c": "c"})),
+        ("/exec/n/p/u/c", "GET", RouteMatch("exec", {"ns": "n", "pod": "p", "uid": "u", "c": "c"})),
+        ("/exec/n/p", "GET", ServiceError(404, "404: Page Not Found")),
+        ("/exec", "GET", ServiceError(404, "404: Page Not Found")),
     ],
 )
 def test_a_path_finds_what_a_kubelets_mux_and_services_find(path, method, found):
@@ -50,7 +50,7 @@ def test_a_path_finds_what_a_kubelets_mux_and_services_find(path, method, found)
 
 
 def test_the_longest_of_the_trees_counts():
-    table = Table(exact={}, trees={"/a/": "a", "/a/b/": "b"})
+    table = RouteTable(exact={}, trees={"/a/": "a", "/a/b/": "b"})
     assert [table.find(path, "GET").endpoint for path in ("/a/x", "/a/b/x")] == ["a", "b"]
 
 
@@ -60,6 +60,6 @@ def test_the_longest_of_the_trees_counts():
 )
 def test_who_does_not_take_what_there_is_is_told_so(accept, is_served):
     found = TABLE.find("/pods", "GET", accept)
-    assert isinstance(found, Found) == is_served
+    assert isinstance(found, RouteMatch) == is_served
     if not is_served:
-        assert found == Refused(406, "406: Not Acceptable\n\nAvailable representations: application/json")
+        assert found == ServiceError(406, "406: Not Acceptable\n\nAvailable representations: application/json")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.core.model import Filesystem, HostSnapshot
-from agent.core.summary import summary
+from agent.core.summary import node_summary
 from agent.core.usage import CgroupUsage, CpuUsage, HostUsage, InterfaceUsage, MemoryUsage, Pressure, Stall
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -37,7 +37,7 @@ NO_PRESSURE = {"full": NO_STALL, "some": NO_STALL}
 
 
 def node(usage=USAGE, **options):
-    return summary(usage, node_name="n1", **options)["node"]
+    return node_summary(usage, node_name="n1", **options)["node"]
 
 
 def changed(**root):

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
-from agent.core.goduration import parse_seconds
 from agent.core.kubelet_data.version import KUBELET_VERSION
+from agent.core.times import parse_seconds
 from agent.klog import quoted
 
 _MILLION = 1_000_000

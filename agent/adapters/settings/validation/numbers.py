@@ -3,7 +3,7 @@
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
-from agent.core.goduration import parse_seconds
+from agent.core.times import parse_seconds
 
 _NEGATIVE = "must not be a negative number"
 

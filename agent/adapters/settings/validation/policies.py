@@ -3,8 +3,8 @@
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
-from agent.core.goduration import parse_seconds
-from agent.core.names import label_value_faults, qualified_name_faults
+from agent.core.labels import label_value_faults, qualified_name_faults
+from agent.core.times import parse_seconds
 from agent.klog import quoted
 
 _TOPOLOGY = ("none", "best-effort", "restricted", "single-numa-node")

@@ -3,14 +3,14 @@ import hashlib
 import re
 
 from agent.adapters.server.status_page import StatusPage
-from agent.core.node_view import Condition, LoopFailure, NodeView, Renewal, Setting, Share, SignalRow
+from agent.core.node_view import ConditionRow, LoopFailure, NodeView, Renewal, ResourceRow, Setting, SignalRow
 
 EVIL = "<script>alert('x')</script>\" onload=\"x"
 NODE = NodeView(
     node_name="n1",
     version="v1.36.3",
     node={},
-    conditions=[Condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", False, [])],
+    conditions=[ConditionRow("Ready", "True", "KubeletReady", "kubelet is posting ready status", False, [])],
     renewals=[Renewal(20.0, "ok"), Renewal(10.0, "failed"), Renewal(1.0, "late")],
     lease_age_seconds=1.0,
 )
@@ -38,8 +38,8 @@ def test_nothing_that_others_wrote_becomes_markup():
             node_name=EVIL,
             version=EVIL,
             node={},
-            conditions=[Condition(EVIL, EVIL, EVIL, EVIL, True, [SignalRow(EVIL, EVIL, 0.5, EVIL, 0.1, True)])],
-            shares=[Share(EVIL, EVIL, EVIL, 0.5)],
+            conditions=[ConditionRow(EVIL, EVIL, EVIL, EVIL, True, [SignalRow(EVIL, EVIL, 0.5, EVIL, 0.1, True)])],
+            resources=[ResourceRow(EVIL, EVIL, EVIL, 0.5)],
             faults={EVIL: EVIL},
             last_trouble=LoopFailure(3.0, EVIL, EVIL),
         )

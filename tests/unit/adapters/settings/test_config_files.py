@@ -2,7 +2,7 @@ import pytest
 
 from agent.adapters.settings import effective, load
 from agent.core.errors import ConfigError
-from agent.core.eviction import DEFAULT_HARD
+from agent.core.pressure import DEFAULT_HARD
 
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 FAKE = "apiVersion: fake-kubelet.dev/v1alpha1\nkind: FakeKubeletConfiguration\n"

@@ -5,8 +5,8 @@ import pytest
 from agent import __version__
 from agent.adapters.settings import load
 from agent.core.errors import ConfigError
-from agent.core.eviction import Amount, Threshold
 from agent.core.labels import Taint
+from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.quantity import Quantity
 from tests.settings import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
 
@@ -175,13 +175,13 @@ def test_flags_about_eviction_find_their_place():
             "--eviction-pressure-transition-period=30s --sensor-interval=500ms"
         )
     )
-    reclaim = Amount(64 * 2**20)
+    reclaim = ThresholdValue(64 * 2**20)
     assert config.eviction == Eviction(
         hard=(
-            Threshold("memory.available", Amount(500 * 2**20), reclaim),
-            Threshold("nodefs.available", Amount(percent=10.0)),
+            Threshold("memory.available", ThresholdValue(500 * 2**20), reclaim),
+            Threshold("nodefs.available", ThresholdValue(percent=10.0)),
         ),
-        soft=(Threshold("memory.available", Amount(2**30), reclaim, 60.0),),
+        soft=(Threshold("memory.available", ThresholdValue(2**30), reclaim, 60.0),),
         transition_seconds=30,
         sensor_seconds=0.5,
     )

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from agent.core.patch import status_patch
 from agent.core.pods.accessors import container_statuses
 from agent.core.pods.events import PodEvent, pod_events
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from tests.fakes import START, merged

@@ -1,6 +1,14 @@
 import pytest
 
-from agent.core.pods.admission import AdmissionContext, refusal, rejected_status
+from agent.core.pods.admission import (
+    AdmissionContext,
+    is_preemptable,
+    rejected_status,
+    rejection,
+    still_missing,
+    victims,
+)
+from agent.core.pods.info import pod_info
 from agent.core.pods.resources import PodRequest, request_of
 from agent.core.shutdown import SHUTTING_DOWN
 from tests.unit.core.pods.builders import NODE, container, expression, pod, required
@@ -18,7 +26,7 @@ def port(number, **more):
 
 def refused(the_pod, *others, **context):
     claims = tuple(request_of(other) for other in others)
-    found = refusal(the_pod, request_of(the_pod), AdmissionContext(**({"node": NODE, "others": claims} | context)))
+    found = rejection(the_pod, request_of(the_pod), AdmissionContext(**({"node": NODE, "others": claims} | context)))
     return found and (found.reason, found.message)
 
 
@@ -166,7 +174,7 @@ def test_strict_groups_need_a_runtime_that_can_do_it(policy, fits):
 def test_a_rejected_pod_keeps_the_conditions_of_others_only():
     conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "example.com/x", "status": "True"}]
     the_pod = pod(requests(cpu="9"), status={"phase": "Pending", "conditions": conditions})
-    why = refusal(the_pod, request_of(the_pod), AdmissionContext(node=NODE, others=()))
+    why = rejection(the_pod, request_of(the_pod), AdmissionContext(node=NODE, others=()))
     assert rejected_status(the_pod, why, "now") == {
         "phase": "Failed",
         "reason": "OutOfcpu",
@@ -182,3 +190,54 @@ def test_a_claim_counts_what_the_scheduler_counts():
     sidecar = container("side", restartPolicy="Always", ports=[{"hostPort": 1}])
     init = container("init", ports=[{"hostPort": 2}])
     assert request_of(pod(initContainers=[sidecar, init])) == PodRequest({}, frozenset({("0.0.0.0", "TCP", 1)}))
+
+
+CRITICAL = 2_000_000_000
+
+
+def candidate(name, priority=0, limited=False, **requests):
+    resources = {"requests": requests, **({"limits": requests} if limited else {})}
+    spec = {"priority": priority, "containers": [{"name": "c", "image": "i", "resources": resources}]}
+    return pod_info({"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"}, "spec": spec})
+
+
+def chosen(among, **missing):
+    return [one.name for one in victims(among, missing)]
+
+
+@pytest.mark.parametrize(
+    ("one", "by", "may_go"),
+    [
+        (0, CRITICAL, True),
+        (100, CRITICAL, True),
+        (CRITICAL, CRITICAL, False),
+        (CRITICAL, CRITICAL + 1000, True),
+        (0, 100, False),
+    ],
+)
+def test_only_for_a_critical_pod_and_only_those_that_matter_less(one, by, may_go):
+    assert is_preemptable(candidate("a", one), by=candidate("b", by)) is may_go
+
+
+def test_the_one_that_frees_enough_goes_and_the_smaller_of_two():
+    pods = [candidate("small", cpu="100m"), candidate("large", cpu="2"), candidate("fits", cpu="1")]
+    assert chosen(pods, cpu=800) == ["fits"]
+
+
+def test_several_go_where_one_is_not_enough():
+    pods = [candidate("a", cpu="100m"), candidate("b", cpu="500m"), candidate("c", cpu="400m")]
+    assert chosen(pods, cpu=900) == ["b", "c"]
+
+
+def test_the_least_guaranteed_go_first():
+    sure = candidate("sure", limited=True, cpu="1", memory="1Gi")
+    burst = candidate("burst", cpu="1")
+    effort = candidate("effort")
+    assert chosen([sure, burst, effort], cpu=500) == ["burst"]
+    assert chosen([sure, burst, effort], cpu=1500) == ["burst", "sure"]
+    assert chosen([sure, burst, effort], pods=1) == ["effort"]
+
+
+def test_what_all_of_them_would_not_free_is_told():
+    assert still_missing({"cpu": 1500, "pods": 1}, [candidate("a", cpu="1")]) == {"cpu": 500}
+    assert still_missing({"cpu": 1000}, [candidate("a", cpu="1")]) == {}

@@ -6,18 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.pods.admission import ALL_REFUSED, AdmissionContext, refusal, rejected_status
+from agent.core.patch import status_patch
+from agent.core.pods.admission import (
+    ALL_REJECTED,
+    AdmissionContext,
+    kill_for_preemption,
+    rejected_status,
+    rejection,
+    victims,
+)
 from agent.core.pods.events import pod_events, removal_events
-from agent.core.pods.info import pod_info
+from agent.core.pods.info import pod_info, pod_stats
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
-from agent.core.pods.preemption import kill_for_preemption, victims
 from agent.core.pods.resources import PodRequest, request_of
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
-from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest, termination
-from agent.core.shutdown import GracePeriod
+from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
 from agent.core.times import parse_time
 from tests.fakes import merged
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, pod
@@ -141,8 +145,8 @@ def test_every_pod_has_a_next_status(the_pod, kill_request):
 @given(the_pod=pods())
 def test_every_pod_can_be_judged_ended_and_told_about(the_pod):
     wanted, info = request_of(the_pod), pod_info(the_pod)
-    refused = refusal(the_pod, wanted, AdmissionContext(node=NODE, others=(wanted,)))
-    rejected_status(the_pod, refused or ALL_REFUSED, FAR)
+    refused = rejection(the_pod, wanted, AdmissionContext(node=NODE, others=(wanted,)))
+    rejected_status(the_pod, refused or ALL_REJECTED, FAR)
     termination(the_pod, kill_for_preemption(info, NOW))
     victims([info], {"pods": 1})
     removal_events(the_pod)
@@ -206,7 +210,7 @@ def test_a_word_of_a_quarter_of_a_megabyte_counts_as_not_said():
 def test_ports_of_the_node_are_taken_at_one_address_or_at_all_of_them():
     def clash(one, other):
         context = AdmissionContext(node=NODE, others=(PodRequest(host_ports=frozenset({other})),))
-        found = refusal(pod(), PodRequest(host_ports=frozenset({one})), context)
+        found = rejection(pod(), PodRequest(host_ports=frozenset({one})), context)
         return found is not None and found.reason == "NodePorts"
 
     assert clash(("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80))

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
+from agent.core.patch import status_patch
 from agent.core.pods.lifecycle import next_status
-from agent.core.pods.patch import status_patch
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from tests.unit.core.pods.builders import NOW, Life, container, pod

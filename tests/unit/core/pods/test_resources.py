@@ -1,6 +1,7 @@
 import pytest
 
-from agent.core.pods.resources import pod_limits, pod_requests, printed, qos_class
+from agent.core.pods.resources import pod_limits, pod_requests, qos_class
+from agent.core.quantity import format_amounts
 from tests.unit.core.pods.builders import container, pod
 
 
@@ -27,12 +28,12 @@ def side(name, **requests):
     ids=["nothing", "sum", "init is more", "init beside a sidecar", "init before a sidecar", "overhead", "pod level"],
 )
 def test_the_requests_of_a_pod(the_pod, total):
-    assert printed(pod_requests(the_pod)) == total
+    assert format_amounts(pod_requests(the_pod)) == total
 
 
 def test_overhead_is_added_to_limits_that_there_are():
     the_pod = pod(asking(limits={"cpu": "1"}), overhead={"cpu": "100m", "memory": "1Mi"})
-    assert printed(pod_limits(the_pod)) == {"cpu": "1100m"}
+    assert format_amounts(pod_limits(the_pod)) == {"cpu": "1100m"}
 
 
 BOTH = {"cpu": "1", "memory": "1Gi"}

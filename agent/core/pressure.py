@@ -1,4 +1,4 @@
-"""Eviction signals against thresholds: when is the node under pressure?"""
+"""Node pressure: eviction signals against thresholds."""
 
 import math
 import re
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.errors import ConfigError
-from agent.core.goduration import parse_seconds
 from agent.core.model import Filesystem, HostSnapshot
 from agent.core.quantity import Quantity, QuantityError
+from agent.core.times import parse_seconds
 
 # kubelet v1.36: eviction.signalToNodeCondition
 CONDITION_OF_SIGNAL = {
@@ -39,24 +39,24 @@ _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[e
 
 
 class Observation(NamedTuple):
-    """What is left of a resource, and how much there is in all."""
+    """The available amount of a resource, and its capacity."""
 
     available: int
     capacity: int
 
 
-class Amount(NamedTuple):
-    """So much of a resource: a number in the signal's own unit, or a percentage of its capacity."""
+class ThresholdValue(NamedTuple):
+    """A number in the signal's own unit, or a percentage of its capacity."""
 
     number: int | None = None
     percent: float | None = None
 
     def of(self, capacity: int) -> int:
-        """The amount in the signal's own unit."""
+        """Return the value in the signal's own unit."""
         return self.number if self.number is not None else share(capacity, self.percent or 0.0)
 
 
-_NOTHING = Amount(0)
+_NOTHING = ThresholdValue(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Threshold:
     """The least amount of a signal that is not pressure."""
 
     signal: str
-    value: Amount
-    minimum_reclaim: Amount = _NOTHING  # once short, so much more than the value must be free again
+    value: ThresholdValue
+    minimum_reclaim: ThresholdValue = _NOTHING  # once short, so much more than the value must be free again
     grace_seconds: float = 0.0  # how long a soft threshold is borne before pods go; the condition does not wait
 
     @property
@@ -74,14 +74,14 @@ class Threshold:
         return CONDITION_OF_SIGNAL[self.signal]
 
     def is_met(self, signal: Observation, *, was_due: bool) -> bool:
-        """Whether the resource is short; once its grace period was over, it has to recover by the minimum reclaim."""
+        """Return whether the resource is short; one whose grace period was over must recover by the minimum reclaim."""
         reclaim = self.minimum_reclaim.of(signal.capacity) if was_due else 0
         return signal.available < self.value.of(signal.capacity) + reclaim
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
-    """What was short at the last look and since when, and when each condition was last seen, on the monotonic clock."""
+class NodePressure:
+    """The thresholds met at the last observation, and when each condition was last seen, on the monotonic clock."""
 
     met: Mapping[Threshold, float]
     due: frozenset[Threshold]  # those met whose grace period is over
@@ -93,11 +93,11 @@ class Pressure:
         return frozenset(self.last_seen_seconds)
 
 
-NO_PRESSURE = Pressure({}, frozenset(), {})
+NO_PRESSURE = NodePressure({}, frozenset(), {})
 
 
 def share(capacity: int, percent: float) -> int:
-    """A percentage of a capacity in the float32 arithmetic of Go's kubelet: 10 % is 0.10000000149."""
+    """Return a percentage of a capacity in the float32 arithmetic of Go's kubelet: 10 % is 0.10000000149."""
     fraction = _float32(_float32(percent) / 100)
     return int(float(capacity) * fraction)
 
@@ -110,7 +110,7 @@ def parse_thresholds(
 ) -> tuple[Threshold, ...]:
     """Read kubelet's eviction maps; soft thresholds are those with grace periods. A ConfigError names what is wrong."""
     reclaims = {signal: _reclaim(signal, text) for signal, text in (minimum_reclaim or {}).items()}
-    graces = None if grace_periods is None else {_known(s): _grace(text) for s, text in grace_periods.items()}
+    graces = None if grace_periods is None else {_checked_signal(s): _grace(text) for s, text in grace_periods.items()}
     thresholds = []
     for signal, text in pairs.items():
         value = _value(signal, text)
@@ -122,8 +122,8 @@ def parse_thresholds(
     return tuple(thresholds)
 
 
-def observe(host: HostSnapshot) -> dict[str, Observation]:
-    """The signals this host can tell; one that it cannot is left out."""
+def signal_observations(host: HostSnapshot) -> dict[str, Observation]:
+    """Return the signals that can be observed on this host."""
     signals = {}
     if host.memory_available_bytes is not None:
         signals["memory.available"] = Observation(host.memory_available_bytes, host.memory_bytes)
@@ -135,15 +135,15 @@ def observe(host: HostSnapshot) -> dict[str, Observation]:
     return signals
 
 
-def pressure(
-    before: Pressure,
+def next_pressure(
+    before: NodePressure,
     thresholds: tuple[Threshold, ...],
     signals: Mapping[str, Observation],
     *,
     now_seconds: float,
     transition_seconds: float,
-) -> Pressure:
-    """Conditions seen now, and those last seen less than the transition period ago."""
+) -> NodePressure:
+    """Return the conditions seen now, and those last seen less than the transition period ago."""
     met = {
         threshold: before.met.get(threshold, now_seconds)
         for threshold in thresholds
@@ -152,7 +152,7 @@ def pressure(
     due = frozenset(threshold for threshold, since in met.items() if now_seconds - since >= threshold.grace_seconds)
     seen = dict.fromkeys((threshold.condition for threshold in met), now_seconds)
     kept = {kind: at for kind, at in before.last_seen_seconds.items() if now_seconds - at < transition_seconds}
-    return Pressure(met, due, kept | seen)
+    return NodePressure(met, due, kept | seen)
 
 
 def _filesystem_signals(name: str, fs: Filesystem | None) -> dict[str, Observation]:
@@ -164,37 +164,37 @@ def _filesystem_signals(name: str, fs: Filesystem | None) -> dict[str, Observati
     }
 
 
-def _known(signal: str) -> str:
+def _checked_signal(signal: str) -> str:
     if signal not in CONDITION_OF_SIGNAL:
         raise ConfigError(f"unsupported eviction signal {signal}")
     return signal
 
 
-def _value(signal: str, text: str) -> Amount | None:
+def _value(signal: str, text: str) -> ThresholdValue | None:
     """A threshold's value; 0 % and 100 % switch the signal off."""
-    if _known(signal) and text.endswith("%"):
+    if _checked_signal(signal) and text.endswith("%"):
         percent = _percent(signal, text)
         if percent < 0:
             raise ConfigError(f"eviction percentage threshold {signal} must be >= 0%: {text}")
         if percent > 100:
             raise ConfigError(f"eviction percentage threshold {signal} must be <= 100%: {text}")
-        return None if text in {"0%", "100%"} else Amount(percent=percent)
+        return None if text in {"0%", "100%"} else ThresholdValue(percent=percent)
     quantity = _quantity(signal, text)
     if quantity.nano <= 0:
         raise ConfigError(f"eviction threshold {signal} must be positive: {quantity}")
-    return Amount(quantity.value)
+    return ThresholdValue(quantity.value)
 
 
-def _reclaim(signal: str, text: str) -> Amount:
-    if _known(signal) and text.endswith("%"):
+def _reclaim(signal: str, text: str) -> ThresholdValue:
+    if _checked_signal(signal) and text.endswith("%"):
         percent = _percent(signal, text)
         if percent <= 0:
             raise ConfigError(f"eviction percentage minimum reclaim {signal} must be positive: {text}")
-        return Amount(percent=percent)
+        return ThresholdValue(percent=percent)
     quantity = _quantity(signal, text)
     if quantity.nano < 0:
         raise ConfigError(f"negative eviction minimum reclaim specified for {signal}")
-    return Amount(quantity.value)
+    return ThresholdValue(quantity.value)
 
 
 def _grace(text: str) -> float:

@@ -5,26 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.errors import ConfigError
-from agent.core.eviction import (
+from agent.core.model import Filesystem
+from agent.core.pressure import (
     DEFAULT_HARD,
     NO_PRESSURE,
-    Amount,
     Observation,
     Threshold,
-    observe,
+    ThresholdValue,
+    next_pressure,
     parse_thresholds,
-    pressure,
     share,
+    signal_observations,
 )
-from agent.core.model import Filesystem
 from tests.fakes import GIB, host_snapshot
 
 
 def under(thresholds, at=0.0, before=NO_PRESSURE, reclaim=None, graces=None, **host):
-    return pressure(
+    return next_pressure(
         before,
         parse_thresholds(thresholds, minimum_reclaim=reclaim, grace_periods=graces),
-        observe(host_snapshot(**host)),
+        signal_observations(host_snapshot(**host)),
         now_seconds=at,
         transition_seconds=300.0,
     )
@@ -94,9 +94,9 @@ def test_a_soft_threshold_must_recover_by_the_minimum_reclaim_once_its_grace_per
 
 def test_a_soft_threshold_needs_a_grace_period_and_raises_the_condition_at_once():
     soft = parse_thresholds({"memory.available": "1Gi"}, grace_periods={"memory.available": "1m30s"})
-    assert soft == (Threshold("memory.available", Amount(GIB), grace_seconds=90.0),)
-    low = observe(host_snapshot(memory_available_bytes=0))
-    assert pressure(NO_PRESSURE, soft, low, now_seconds=0, transition_seconds=300).conditions == {"MemoryPressure"}
+    assert soft == (Threshold("memory.available", ThresholdValue(GIB), grace_seconds=90.0),)
+    low = signal_observations(host_snapshot(memory_available_bytes=0))
+    assert next_pressure(NO_PRESSURE, soft, low, now_seconds=0, transition_seconds=300).conditions == {"MemoryPressure"}
     with pytest.raises(
         ConfigError, match=r"grace period must be specified for the soft eviction threshold memory.avail"
     ):
@@ -143,7 +143,9 @@ def test_a_share_is_what_float32_and_float64_make_of_it(capacity, percent):
     assert share(capacity, percent) == int(rounded(capacity * fraction, 53))
 
 
-AMOUNTS = st.builds(Amount, st.integers(0, 2000)) | st.builds(Amount, st.none(), st.floats(0, 100, width=32))
+AMOUNTS = st.builds(ThresholdValue, st.integers(0, 2000)) | st.builds(
+    ThresholdValue, st.none(), st.floats(0, 100, width=32)
+)
 
 
 @given(AMOUNTS, AMOUNTS, st.integers(0, 2000), st.integers(0, 2000), st.booleans())
@@ -160,7 +162,7 @@ LOOKS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 200)), max_size=30
 
 @given(LOOKS, st.integers(0, 50), st.integers(0, 100), st.integers(0, 100))
 def test_pressure_ends_after_grace_reclaim_and_transition_however_it_came(looks, reclaim, grace, transition):
-    threshold = Threshold("memory.available", Amount(100), Amount(reclaim), float(grace))
+    threshold = Threshold("memory.available", ThresholdValue(100), ThresholdValue(reclaim), float(grace))
     felt, now, since, last = NO_PRESSURE, 0.0, None, None
     for later, left in looks:
         was_due, now = since is not None and now - since >= grace, now + later
@@ -168,7 +170,7 @@ def test_pressure_ends_after_grace_reclaim_and_transition_however_it_came(looks,
         since = (now if since is None else since) if short else None
         last = now if short else last
         seen = {"memory.available": Observation(left, 1000)}
-        felt = pressure(felt, (threshold,), seen, now_seconds=now, transition_seconds=float(transition))
+        felt = next_pressure(felt, (threshold,), seen, now_seconds=now, transition_seconds=float(transition))
         assert set(felt.met) == ({threshold} if short else set())
         assert bool(felt.conditions) == (short or (last is not None and now - last < transition))
 
@@ -184,8 +186,8 @@ def test_containerfs_cannot_be_set_apart_from_nodefs():
 
 def test_thresholds_are_amounts_or_percentages():
     assert parse_thresholds({"memory.available": "1Gi", "nodefs.available": "2.5%"}) == (
-        Threshold("memory.available", Amount(GIB)),
-        Threshold("nodefs.available", Amount(percent=2.5)),
+        Threshold("memory.available", ThresholdValue(GIB)),
+        Threshold("nodefs.available", ThresholdValue(percent=2.5)),
     )
 
 
@@ -194,7 +196,9 @@ def test_thresholds_are_amounts_or_percentages():
     [("+.5%", 0.5), ("5.%", 5.0), ("2.5e1%", 25.0), ("1_0%", 10.0), ("25%%", 25.0), ("100.000001%", 100.0)],
 )
 def test_a_percentage_is_written_as_go_reads_it(text, percent):
-    assert parse_thresholds({"memory.available": text}) == (Threshold("memory.available", Amount(percent=percent)),)
+    assert parse_thresholds({"memory.available": text}) == (
+        Threshold("memory.available", ThresholdValue(percent=percent)),
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,42 +1,42 @@
 import pytest
 
-from agent.core.pods.addresses import AddressBook, Exhausted, host_addresses, pod_ranges
+from agent.core.pods.ip_allocator import Exhausted, IPAllocator, host_addresses, pod_ranges
 
 
 def test_addresses_are_given_one_after_the_other_beginning_after_the_gateways():
-    book = AddressBook()
-    assert [book.addresses(uid, ["10.0.0.0/24"]) for uid in "abc"] == [("10.0.0.2",), ("10.0.0.3",), ("10.0.0.4",)]
-    assert book.addresses("a", ["10.0.0.0/24"]) == ("10.0.0.2",)
+    allocator = IPAllocator()
+    assert [allocator.addresses(uid, ["10.0.0.0/24"]) for uid in "abc"] == [("10.0.0.2",), ("10.0.0.3",), ("10.0.0.4",)]
+    assert allocator.addresses("a", ["10.0.0.0/24"]) == ("10.0.0.2",)
 
 
 def test_an_address_that_was_freed_comes_last():
-    book = AddressBook()
-    assert book.addresses("a", ["10.0.0.0/29"]) == ("10.0.0.2",)
-    book.free("a")
-    assert [book.addresses(uid, ["10.0.0.0/29"])[0][-1] for uid in "bcdef"] == ["3", "4", "5", "6", "2"]
+    allocator = IPAllocator()
+    assert allocator.addresses("a", ["10.0.0.0/29"]) == ("10.0.0.2",)
+    allocator.free("a")
+    assert [allocator.addresses(uid, ["10.0.0.0/29"])[0][-1] for uid in "bcdef"] == ["3", "4", "5", "6", "2"]
 
 
 def test_an_address_that_is_in_use_is_not_given():
-    book = AddressBook()
-    book.keep("a", ("10.0.0.2",))
-    assert book.addresses("b", ["10.0.0.0/24"]) == ("10.0.0.3",)
+    allocator = IPAllocator()
+    allocator.keep("a", ("10.0.0.2",))
+    assert allocator.addresses("b", ["10.0.0.0/24"]) == ("10.0.0.3",)
 
 
 def test_a_range_ends():
-    book = AddressBook()
+    allocator = IPAllocator()
     for uid in "abcde":
-        book.addresses(uid, ["10.0.0.0/29"])
+        allocator.addresses(uid, ["10.0.0.0/29"])
     with pytest.raises(Exhausted, match=r"no IP addresses available in range set: 10\.0\.0\.0-10\.0\.0\.7"):
-        book.addresses("f", ["10.0.0.0/29"])
+        allocator.addresses("f", ["10.0.0.0/29"])
 
 
 def test_a_range_of_one_address_has_none_for_pods():
     with pytest.raises(Exhausted):
-        AddressBook().addresses("a", ["10.0.0.1/32"])
+        IPAllocator().addresses("a", ["10.0.0.1/32"])
 
 
 def test_a_pod_has_one_address_of_each_range():
-    assert AddressBook().addresses("a", ["10.0.0.0/24", "2001:db8::/64"]) == ("10.0.0.2", "2001:db8::2")
+    assert IPAllocator().addresses("a", ["10.0.0.0/24", "2001:db8::/64"]) == ("10.0.0.2", "2001:db8::2")
 
 
 def test_a_node_tells_one_address_of_each_family():

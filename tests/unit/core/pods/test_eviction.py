@@ -1,8 +1,5 @@
-from datetime import UTC, datetime
-
 import pytest
 
-from agent.core.eviction import Amount, Observation, Threshold
 from agent.core.pods.eviction import (
     eviction_reason,
     grace_seconds,
@@ -12,16 +9,14 @@ from agent.core.pods.eviction import (
     resource_of,
 )
 from agent.core.pods.info import pod_info
-from agent.core.pods.shutdown import kill_for_shutdown, priority_groups
-from agent.core.shutdown import GracePeriod
+from agent.core.pressure import Observation, Threshold, ThresholdValue
 from tests.unit.core.pods.builders import container, pod
 
-MEMORY = Threshold("memory.available", Amount(100 * 2**20))
-DISK = Threshold("nodefs.available", Amount(percent=10.0))
-INODES = Threshold("nodefs.inodesFree", Amount(percent=5.0))
-PIDS = Threshold("pid.available", Amount(2000))
-SOFT = Threshold("memory.available", Amount(2**30), grace_seconds=90.0)
-PERIODS = (GracePeriod(0, 20), GracePeriod(1000, 5), GracePeriod(2_000_000_000, 10))
+MEMORY = Threshold("memory.available", ThresholdValue(100 * 2**20))
+DISK = Threshold("nodefs.available", ThresholdValue(percent=10.0))
+INODES = Threshold("nodefs.inodesFree", ThresholdValue(percent=5.0))
+PIDS = Threshold("pid.available", ThresholdValue(2000))
+SOFT = Threshold("memory.available", ThresholdValue(2**30), grace_seconds=90.0)
 
 
 def named(name, memory="0", **spec):
@@ -70,20 +65,3 @@ def test_the_node_says_what_it_tries_to_get_back():
 @pytest.mark.parametrize(("threshold", "wanted", "seconds"), [(MEMORY, 30, 1.0), (SOFT, 30, 20.0), (SOFT, 5, 5.0)])
 def test_below_a_hard_threshold_there_is_no_time_to_lose(threshold, wanted, seconds):
     assert grace_seconds(pod_info(pod(terminationGracePeriodSeconds=wanted)), threshold, 20) == seconds
-
-
-def test_pods_end_by_priority_when_the_node_goes_down():
-    pods = [named("c", priority=2_000_000_001), named("a", priority=-5), named("b", priority=999)]
-    groups = priority_groups(pods, PERIODS)
-    assert [(group.seconds, names(group.pods)) for group in groups] == [
-        (20, ["a", "b"]),
-        (10, ["c"]),
-    ]
-    assert [group.seconds for group in priority_groups([named("at", priority=1000)], PERIODS)] == [5]
-
-
-def test_a_pod_has_no_longer_than_its_group_and_no_longer_than_it_wants():
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert kill_for_shutdown(pod_info(pod(terminationGracePeriodSeconds=3)), 20, now).grace_seconds == 3.0
-    order = kill_for_shutdown(pod_info(pod()), 20, now)
-    assert (order.reason, order.grace_seconds) == ("Terminated", 20.0)

@@ -1,7 +1,6 @@
 from datetime import UTC, datetime
 
-from agent.core.pods.info import pod_info
-from agent.core.pods.stats import pod_stats
+from agent.core.pods.info import pod_info, pod_stats
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TIME, SINCE = "2026-01-02T03:04:05Z", "2026-01-02T03:00:00Z"

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address, ip_network
 
-from agent.core.model import Object
+from agent.core.model import NodeObject
 
 
 class Exhausted(Exception):
     """A CIDR has no free address; the message names its range."""
 
 
-def host_addresses(node: Object) -> tuple[str, ...]:
+def host_addresses(node: NodeObject) -> tuple[str, ...]:
     """Return the hostIPs of the node's pods: the first address, and the first of the other family."""
     addresses = node.get("status", {}).get("addresses") or ()
     texts = [
@@ -24,7 +24,7 @@ def host_addresses(node: Object) -> tuple[str, ...]:
     return (*ips[:1], *other[:1])
 
 
-def pod_ranges(node: Object) -> tuple[str, ...]:
+def pod_ranges(node: NodeObject) -> tuple[str, ...]:
     """Return the pod CIDRs of the node."""
     return tuple(cidr for cidr in node.get("spec", {}).get("podCIDRs") or () if _is(ip_network, cidr))
 
@@ -37,7 +37,7 @@ def _is(kind: Callable[[str], object], text: str) -> bool:
     return True
 
 
-class AddressBook:
+class IPAllocator:
     """Allocates pod IPs one after the other; a freed address comes last."""
 
     def __init__(self) -> None:
