@@ -1,72 +1,18 @@
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
 from agent.controllers.shutdown import GracefulShutdown, ShutdownManager
 from agent.core.shutdown import grace_periods
-from agent.ports import LogindRefused, NoLogind, Unavailable
-from tests.fakes import Recorded, running, settle
+from agent.ports import Unavailable
+from tests.fakes import FakeLogind, FakeRecorder, running
 
 pytestmark = pytest.mark.anyio
 
 
-class Logind:
-    """A logind that a test makes speak."""
-
-    def __init__(self):
-        self.is_there, self.allows_lock, self.allows_delay = True, True, True
-        self.delay, self.locks, self.sessions = 5.0, 0, 0
-        self.late_looks, self._raised = 0, None  # how often the old delay is still seen after it was raised
-        self._news = asyncio.Queue()
-
-    @asynccontextmanager
-    async def connected(self):
-        if not self.is_there:
-            raise NoLogind("no system bus")
-        self.sessions += 1
-        try:
-            yield self
-        finally:
-            self.release()
-
-    async def listen(self):
-        pass
-
-    async def next_change(self):
-        news = await self._news.get()
-        if news is None:
-            raise NoLogind("the system bus closed the connection")
-        return news
-
-    async def delay_seconds(self):
-        if self._raised and self.late_looks:
-            self.late_looks -= 1
-        elif self._raised:
-            self.delay = self._raised
-        return self.delay
-
-    async def raise_delay(self, seconds):
-        if not self.allows_delay:
-            raise LogindRefused("Read-only file system")
-        self._raised = seconds
-
-    async def inhibit(self):
-        if not self.allows_lock:
-            raise LogindRefused("Inhibit: Permission denied")
-        self.locks = 1
-
-    def release(self):
-        self.locks = 0
-
-    async def say(self, news):
-        self._news.put_nowait(news)
-        await settle()
-
-
 @pytest.fixture
 def logind():
-    return Logind()
+    return FakeLogind()
 
 
 @pytest.fixture
@@ -175,7 +121,7 @@ async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen
 
     shutdown = GracefulShutdown(
         state=state,
-        events=Recorded(),
+        events=FakeRecorder(),
         clock=clock,
         end_pods=end_pods,
         isolation=dependencies.unexpected.isolation("shutdown"),

@@ -14,7 +14,7 @@ from agent.machinery.health import HealthRegistry
 from agent.machinery.isolation import Pauses, UnexpectedErrors
 from agent.node import NodeClients, PodClients
 from agent.ports import NodeDeleted, StartError
-from tests.fakes import FakeObjects, merged, running, settle
+from tests.fakes import FailingNodes, FakeEvents, FakeManifests, FakePods, running, settle, succeed
 from tests.settings import Pods
 
 pytestmark = pytest.mark.anyio
@@ -22,10 +22,6 @@ pytestmark = pytest.mark.anyio
 
 def bug(_verb):
     return RuntimeError("a bug")
-
-
-def fine(_verb):
-    return None
 
 
 def counted(node):
@@ -36,60 +32,24 @@ def dropped_events(node):
     return node.metric("fake_kubelet_events_total").get(("dropped",), 0)
 
 
-class PodObjects(FakeObjects):
-    """Pods at an API server, as PodApi and WatchApi want them."""
-
-    async def patch_status(self, namespace, name, patch):
-        self._called(f"patch {name}")
-        return self._store(name, merged(self._found(name), patch))
-
-    async def delete(self, namespace, name, uid):
-        await super().delete(name)
-
-    async def add(self, name, **fields):
-        """A pod that is bound to the node."""
-        metadata = {"name": name, "namespace": "ns", "generation": 1, **fields.pop("metadata", {})}
-        spec = {"nodeName": "n1", "containers": [{"name": "main", "image": "pause:1"}], **fields}
-        await self.create({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
-
-    def label(self, name, value):
-        """Change a pod as others do, whoever else can reach the API server."""
-        self._store(name, merged(self.objects[name], {"metadata": {"labels": {"a": value}}}))
-
-    def phase(self, name):
-        return self.objects[name]["status"]["phase"]
-
-
-class Files:
-    """Manifests of static pods; one of them may be one that no hash can be made of."""
-
-    def __init__(self):
-        self.manifests, self.error = [], None
-
-    async def read(self):
-        if self.error:
-            raise self.error
-        return self.manifests
-
-
 @pytest.fixture
 def pods(clock):
-    return PodObjects(clock)
+    return FakePods(clock)
 
 
 @pytest.fixture
 def files():
-    return Files()
+    return FakeManifests()
 
 
 @pytest.fixture
 def events(clock):
-    return FakeObjects(clock)
+    return FakeEvents(clock)
 
 
 @pytest.fixture
 def pod_events(clock):
-    return FakeObjects(clock)
+    return FakeEvents(clock)
 
 
 @pytest.fixture
@@ -107,35 +67,9 @@ def node(make_node, leases, csinodes, pods, files, events, pod_events, parts):
     return make_node(clients=clients, nodes=parts["watch"], pods=pods, settings={"pods": Pods(manifest_path="/m")})
 
 
-class Part:
-    """The Nodes of the cluster through one connection, which fails alone."""
-
-    def __init__(self, nodes):
-        self._nodes, self.fail = nodes, fine
-
-    def __getattr__(self, verb):
-        if verb == "watch":
-            return self._watch
-
-        async def call(*words):
-            if error := self.fail(verb):
-                raise error
-            return await getattr(self._nodes, verb)(*words)
-
-        return call
-
-    async def _watch(self, *words, **options):
-        if error := self.fail("watch"):
-            raise error
-        async for change in self._nodes.watch(*words, **options):
-            if error := self.fail("change"):
-                raise error
-            yield change
-
-
 @pytest.fixture
 def parts(nodes):
-    return {name: Part(nodes) for name in ("registration", "status", "lease", "watch")}
+    return {name: FailingNodes(nodes) for name in ("registration", "status", "lease", "watch")}
 
 
 def is_on_time(leases):
@@ -144,7 +78,7 @@ def is_on_time(leases):
 
 
 @pytest.fixture
-def breaking(parts, csinodes, pods, files, events, pod_events, host):
+def breaking(parts, nodes, csinodes, pods, files, events, pod_events, host):
     """Has one port raise what nobody expected, from each of its methods; and has it work again."""
 
     async def raising():
@@ -162,11 +96,11 @@ def breaking(parts, csinodes, pods, files, events, pod_events, host):
         else:
             others = {"csinodes": csinodes, "pods": pods, "events": events, "pod events": pod_events}
             port = parts.get(what) or others[what]
-            port.fail = bug if broken else fine
+            port.fail = bug if broken else succeed
             if what in {"pods", "csinodes"}:
                 port.cut()
         if what == "watch":
-            parts["status"]._nodes.cut()
+            nodes.cut()
 
     return switch
 
@@ -188,11 +122,11 @@ async def test_a_port_that_raises_fails_one_loop_and_the_lease_is_on_time(
 ):
     async with running(*node.tasks):
         await clock.advance(15)
-        await pods.add("before")
+        pods.add("before")
         breaking(what, broken=True)
         await clock.advance(30)
         node.node.events.record(STARTING)
-        pods.label("before", "b")
+        pods.mark("before", labels={"a": "b"})
         await clock.advance(270)
         assert is_on_time(leases)
         assert len(leases.times("replace")) == 31
@@ -204,7 +138,7 @@ async def test_a_port_that_raises_fails_one_loop_and_the_lease_is_on_time(
         breaking(what, broken=False)
         await clock.advance(400)
         before = counted(node)
-        await pods.add("after")
+        pods.add("after")
         await nodes.patch_status("n1", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
         await clock.advance(60)
         assert pods.phase("after") == "Running"
@@ -219,7 +153,7 @@ async def test_a_csinode_that_raises_is_red_and_made_when_it_can_be(node, clock,
         await clock.advance(200)
         assert is_on_time(leases)
         assert node.health.faults()["csinode"].endswith("unexpected error: RuntimeError: a bug")
-        csinodes.fail = fine
+        csinodes.fail = succeed
         await clock.advance(40)
         assert "n1" in csinodes.objects
         assert not node.health.faults()
@@ -231,7 +165,7 @@ async def test_a_registration_that_raises_is_red_and_tried_again(node, clock, pa
         await clock.advance(60)
         assert "n1" not in nodes.objects
         assert "RuntimeError: a bug" in node.health.faults()["status"]
-        parts["registration"].fail = fine
+        parts["registration"].fail = succeed
         await clock.advance(40)
         assert not node.health.faults()
     assert "n1" in nodes.objects
@@ -254,7 +188,7 @@ async def test_renewals_that_raise_all_the_time_are_red_and_not_given_up(node, c
         await clock.advance(60)
         assert "RuntimeError: a bug" in node.health.faults()["lease"]
         assert not node.health.stalls()
-        leases.fail = fine
+        leases.fail = succeed
         began = clock.elapsed
         await clock.advance(10)
         assert leases.times("replace")[-1] - began <= 7
@@ -265,15 +199,15 @@ async def test_one_pod_that_raises_is_tried_ever_less_often_and_the_others_go_on
     async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
-        await pods.add("bad")
+        pods.add("bad")
         for number in range(5):
-            await pods.add(f"good-{number}")
+            pods.add(f"good-{number}")
         await clock.advance(1000)
         assert {pods.phase(f"good-{number}") for number in range(5)} == {"Running"}
         assert pods.times("patch bad") == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]
         assert counted(node) == {"pods": 11}
         assert not node.health.faults()
-        pods.fail = fine
+        pods.fail = succeed
         await clock.advance(300)
         assert pods.phase("bad") == "Running"
     lines = [record for record in caplog.records if record.msg == "Unexpected error, will retry"]
@@ -287,10 +221,10 @@ async def test_pods_that_all_raise_turn_the_loop_red(node, clock, pods):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
         for number in range(3):
-            await pods.add(f"p{number}")
+            pods.add(f"p{number}")
         await clock.advance(130)
         assert node.health.faults()["pods"].endswith("unexpected error: RuntimeError: a bug")
-        pods.fail = fine
+        pods.fail = succeed
         await clock.advance(300)
         assert not node.health.faults()
 
@@ -299,10 +233,10 @@ async def test_a_loop_whose_only_pod_raised_is_well_when_that_is_gone(node, cloc
     async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb.startswith("patch") else None
-        await pods.add("bad")
+        pods.add("bad")
         await clock.advance(130)
         assert "pods" in node.health.faults()
-        await pods.delete("ns", "bad", "")
+        pods.drop("bad")
         await clock.advance(1)
         assert not node.health.faults()
 
@@ -311,9 +245,9 @@ async def test_a_pod_that_raises_is_not_tried_at_once_with_each_of_its_changes(n
     async with running(*node.tasks):
         await clock.advance(1)
         pods.fail = lambda verb: RuntimeError("a bug") if verb == "patch bad" else None
-        await pods.add("bad")
+        pods.add("bad")
         for number in range(600):
-            pods.label("bad", str(number))
+            pods.mark("bad", labels={"a": str(number)})
             await clock.advance(1)
         assert len(pods.times("patch bad")) < 70
 
@@ -322,8 +256,8 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
     async with running(*node.tasks):
         await clock.advance(1)
         odd = {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "nonsense"}}}]}
-        await pods.add("odd", **odd)
-        await pods.add("good")
+        pods.add("odd", spec=odd)
+        pods.add("good")
         await clock.advance(200)
         assert pods.phase("good") == "Running"
         assert pods.times("list") == [0]
@@ -332,8 +266,8 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
         assert {record.args["pod"] for record in caplog.records if "pod" in record.args} == {"ns/odd"}
         pods.cut()  # and it is in the list of the next one, too
         await clock.advance(30)
-        await pods.add("later")
-        await pods.delete("ns", "odd", "")
+        pods.add("later")
+        pods.drop("odd")
         await clock.advance(15)
         assert pods.phase("later") == "Running"
         before = counted(node)
@@ -345,8 +279,9 @@ async def test_an_object_that_cannot_be_applied_neither_ends_nor_spins_the_watch
 async def test_a_change_that_cannot_be_applied_does_not_end_the_watch_of_the_node(node, clock, nodes, events):
     async with running(*node.tasks):
         await clock.advance(15)
-        nodes._tell("MODIFIED", {"metadata": {"name": "n1", "resourceVersion": "1"}})  # what no door would let in
-        await nodes.patch_status("n1", {"spec": {"unschedulable": True}})
+        ours = nodes.objects["n1"]
+        nodes.put({"metadata": {"name": "n1"}})  # what no door would let in
+        nodes.put(ours | {"spec": {"unschedulable": True}})
         await clock.advance(15)
         assert nodes.times("watch") == [0]
         assert counted(node) == {"watch": 1}
@@ -371,7 +306,7 @@ async def test_an_event_that_cannot_be_made_or_sent_is_dropped_and_the_next_one_
         events.fail = bug
         node.node.events.record(STARTING._replace(reason="Second"))
         await settle()
-        events.fail = fine
+        events.fail = succeed
         node.node.events.record(STARTING._replace(reason="Third"))
         await clock.advance(5)
         assert dropped_events(node) == dropped + 2

@@ -49,7 +49,7 @@ class Scripted:
 
 
 async def test_what_happens_to_the_node_shows_in_the_copy_without_a_request(loop, nodes, state, clock):
-    await nodes.create(NODE)
+    nodes.put({"metadata": {"name": "n1", "uid": "uid-1"}, "spec": {}, "status": {}})
     async with running(loop):
         assert state.node()["metadata"]["name"] == "n1"
         await nodes.patch("n1", {"spec": {"unschedulable": True}})
