@@ -5,6 +5,7 @@ from tests.fakes.clock import START, FakeClock, idle, running, settle, until
 from tests.fakes.host import GIB, FakeHost, facts, host_snapshot, interface, new_state
 from tests.fakes.machine import FakeLogind, FakeManifests, FakeServiceManager
 from tests.fakes.objects import (
+    POD_NODE,
     FailingNodes,
     FakeCSINodes,
     FakeEvents,
@@ -21,6 +22,7 @@ from tests.fakes.reviews import FakeReviews
 
 __all__ = [
     "GIB",
+    "POD_NODE",
     "START",
     "FailingNodes",
     "FakeBootstrapState",

@@ -29,6 +29,16 @@ from tests.fakes.clock import FakeClock
 
 _NAMESPACES = ("default", LEASE_NAMESPACE, "ns")
 
+POD_NODE: Object = {
+    "metadata": {"name": "n1", "uid": "node", "resourceVersion": "1", "labels": {}},
+    "spec": {"podCIDRs": ["10.0.0.0/24"]},
+    "status": {
+        "allocatable": {"cpu": "4", "memory": "1Gi", "pods": "110"},
+        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+    },
+}
+"""A Node that has room for pods."""
+
 
 def succeed(_verb: str) -> Exception | None:
     """What `FakeObjects.fail` is until a test sets it: no call fails."""

@@ -1,44 +1,17 @@
-import asyncio
 import copy
 import gc
 from dataclasses import replace
 
 import pytest
 
-from agent.controllers.eviction import EvictionController
-from agent.controllers.pods import PodController, PodWorkers
-from agent.controllers.shutdown import kill_pods_by_priority
-from agent.core.eviction import Amount, Threshold
-from agent.core.pods.termination import KillRequest
 from agent.core.schedule import TokenBucket
-from agent.core.shutdown import GracePeriod
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Unavailable
-from agent.process import Process
-from tests.fakes import FakeHost, FakePods, FakeRecorder, ForgottenEvents, new_state, running, settle
-from tests.settings import Config, Eviction, Pods
+from tests.fakes import POD_NODE, ForgottenEvents, running, settle
+from tests.settings import Config, Pods
 
 pytestmark = pytest.mark.anyio
-
-NODE = {
-    "metadata": {"name": "n1", "uid": "node", "resourceVersion": "1", "labels": {}},
-    "spec": {"podCIDRs": ["10.0.0.0/24"]},
-    "status": {
-        "allocatable": {"cpu": "4", "memory": "1Gi", "pods": "110"},
-        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
-    },
-}
-
-
-@pytest.fixture
-def pods(clock):
-    return FakePods(clock, history_length=1)  # no watch needs more
-
-
-@pytest.fixture
-def told():
-    return FakeRecorder()
 
 
 @pytest.fixture
@@ -49,38 +22,6 @@ def settings():
 @pytest.fixture
 def config(settings):
     return Config(node_name="n1", pods=settings)
-
-
-@pytest.fixture
-def make_controller(pods, nodes, state, process, loop_health):
-    """A controller that records its events somewhere."""
-
-    def make(events):
-        state.put(NODE)
-        controller = PodController(
-            state,
-            pods,
-            nodes=nodes,
-            events=events,
-            queue=process.engine.pod_queue,
-            dependencies=process.dependencies,
-            health=loop_health,
-        )
-        consume = {"DELETED": controller.remove}
-        pods.on_change = lambda change: consume.get(change.kind, controller.put)(change.object)
-        return controller
-
-    return make
-
-
-@pytest.fixture
-def controller(make_controller, told):
-    return make_controller(told)
-
-
-@pytest.fixture
-def workers(process):
-    return PodWorkers("pods", process.engine.pod_queue, workers=8)
 
 
 async def test_a_pod_is_told_to_be_coming_and_then_to_run(controller, workers, pods, told):
@@ -160,7 +101,7 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(co
 
 
 async def test_an_address_is_free_again_when_its_pod_has_ended(controller, workers, pods, state):
-    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})  # room for one
+    state.put(POD_NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})  # room for one
     async with running(workers):
         pods.add("a")
         await settle()
@@ -172,7 +113,7 @@ async def test_an_address_is_free_again_when_its_pod_has_ended(controller, worke
 
 
 async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, pods, state, told, clock):
-    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})
+    state.put(POD_NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})
     async with running(workers):
         pods.add("a")
         await settle()
@@ -187,7 +128,7 @@ async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, p
 async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(
     controller, workers, pods, state, clock
 ):
-    state.put(NODE | {"spec": {}})
+    state.put(POD_NODE | {"spec": {}})
     async with running(workers):
         pods.add("a")
         await clock.advance(9)
@@ -203,7 +144,7 @@ async def test_pods_wait_for_their_node(controller, workers, pods, state, clock)
         pods.add("a")
         await clock.advance(5)
         assert pods.patches == []
-        state.put(NODE)
+        state.put(POD_NODE)
         await clock.advance(1)
     assert pods.phase("a") == "Running"
 
@@ -224,7 +165,7 @@ async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(
     controller, workers, pods, nodes, labels, phase
 ):
     if labels is not None:
-        nodes.put(NODE | {"metadata": NODE["metadata"] | {"labels": labels}})
+        nodes.put(POD_NODE | {"metadata": POD_NODE["metadata"] | {"labels": labels}})
     async with running(workers):
         pods.add("a", spec={"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "x:1"}]})
         await settle()
@@ -378,67 +319,3 @@ async def test_pods_that_are_gone_leave_nothing_behind(
 def test_the_pods_mode_is_one_of_three():
     with pytest.raises(Exception, match="--pods must be simulate, refuse or ignore"):
         replace(Pods(), mode="run")
-
-
-async def test_pods_go_one_by_one_while_the_host_is_short(
-    controller, workers, pods, clock, told, queue, dependencies, loop_health
-):
-    low = FakeHost(clock, memory_available_bytes=1)
-    config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", Amount(100)),)))
-    process, node_voice = Process(low, clock, sensor_seconds=1.0), FakeRecorder()
-    state = new_state(process, config)
-    EvictionController(
-        state, controller, events=node_voice, queue=queue, dependencies=dependencies, health=loop_health
-    ).start()
-    pods.add("a")
-    pods.add("b")
-    async with running(workers, Runner("node", queue)):
-        await clock.advance(10)
-        assert node_voice.reasons == []
-        await process.engine.monitor.sync()
-        await clock.advance(10)
-        assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
-        await clock.advance(10)
-    assert {pods.objects[name]["status"]["reason"] for name in "ab"} == {"Evicted"}
-    assert node_voice.reasons == ["EvictionThresholdMet", "EvictionThresholdMet"]
-    assert told.events.count(("a", "Evicted")) == 1
-
-
-async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(controller, workers, pods, clock):
-    for name in ("doomed", "evicted", "gone"):
-        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
-        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
-    async with running(workers):
-        await clock.advance(1)
-        pods.terminate("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        controller.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
-        pods.drop("gone")
-        await clock.advance(2)
-        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=(GracePeriod(0, 20),), clock=clock))
-        await clock.advance(5)
-        assert not ending.done()
-        await clock.advance(2)
-        assert ending.done()
-    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
-    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
-
-
-async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(
-    controller, workers, pods, told, clock
-):
-    slow = {"fake-kubelet.dev/stop-after": "1h"}
-    for name, priority in (("common", 0), ("critical", 2_000_000_000)):
-        spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
-        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
-        pods.add(name, spec=spec, metadata=metadata)
-    periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
-    async with running(workers):
-        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=periods, clock=clock))
-        await clock.advance(19)
-        assert pods.phase("common") == "Running"
-        await clock.advance(2)
-        assert (pods.phase("common"), pods.phase("critical")) == ("Failed", "Running")
-        await clock.advance(11)
-        assert ending.done()
-    assert pods.objects["critical"]["status"]["reason"] == "Terminated"
-    assert [reason for name, reason in told.events if name == "critical"][-1] == "Killing"

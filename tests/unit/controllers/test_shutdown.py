@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from agent.controllers.shutdown import GracefulShutdown, ShutdownManager
-from agent.core.shutdown import grace_periods
+from agent.controllers.shutdown import GracefulShutdown, ShutdownManager, kill_pods_by_priority
+from agent.core.pods.termination import KillRequest
+from agent.core.shutdown import GracePeriod, grace_periods
 from agent.ports import Unavailable
 from tests.fakes import FakeLogind, FakeRecorder, running
 
@@ -157,3 +158,43 @@ async def test_with_logind_the_end_of_the_process_is_not_that_of_the_node(loop, 
         await clock.advance(1)
         await loop.process_ends()
         assert ready()[0] == "True"
+
+
+async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(controller, workers, pods, clock):
+    for name in ("doomed", "evicted", "gone"):
+        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
+        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
+    async with running(workers):
+        await clock.advance(1)
+        pods.terminate("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
+        controller.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
+        pods.drop("gone")
+        await clock.advance(2)
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=(GracePeriod(0, 20),), clock=clock))
+        await clock.advance(5)
+        assert not ending.done()
+        await clock.advance(2)
+        assert ending.done()
+    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
+    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
+
+
+async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(
+    controller, workers, pods, told, clock
+):
+    slow = {"fake-kubelet.dev/stop-after": "1h"}
+    for name, priority in (("common", 0), ("critical", 2_000_000_000)):
+        spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
+        pods.add(name, spec=spec, metadata=metadata)
+    periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
+    async with running(workers):
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=periods, clock=clock))
+        await clock.advance(19)
+        assert pods.phase("common") == "Running"
+        await clock.advance(2)
+        assert (pods.phase("common"), pods.phase("critical")) == ("Failed", "Running")
+        await clock.advance(11)
+        assert ending.done()
+    assert pods.objects["critical"]["status"]["reason"] == "Terminated"
+    assert [reason for name, reason in told.events if name == "critical"][-1] == "Killing"
