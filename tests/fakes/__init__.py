@@ -4,6 +4,7 @@ from tests.fakes.certificates import FakeBootstrapState, FakeCSRs, FakeKeys, Fak
 from tests.fakes.clock import START, FakeClock, idle, running, settle, until
 from tests.fakes.host import GIB, FakeHost, facts, host_snapshot, interface, new_state
 from tests.fakes.machine import FakeLogind, FakeManifests, FakeServiceManager
+from tests.fakes.machinery import EndlessLoop, FakeController, FakeReflectorStore, ScriptedWatch
 from tests.fakes.objects import (
     POD_NODE,
     FailingNodes,
@@ -24,11 +25,13 @@ __all__ = [
     "GIB",
     "POD_NODE",
     "START",
+    "EndlessLoop",
     "FailingNodes",
     "FakeBootstrapState",
     "FakeCSINodes",
     "FakeCSRs",
     "FakeClock",
+    "FakeController",
     "FakeEvents",
     "FakeHost",
     "FakeKeys",
@@ -39,10 +42,12 @@ __all__ = [
     "FakeObjects",
     "FakePods",
     "FakeRecorder",
+    "FakeReflectorStore",
     "FakeReviews",
     "FakeServiceManager",
     "FakeStore",
     "ForgottenEvents",
+    "ScriptedWatch",
     "certificate_pem",
     "facts",
     "fake_clients",
