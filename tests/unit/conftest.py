@@ -1,13 +1,14 @@
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from agent.machinery.runner import Runnable, Scheduling
 from agent.machinery.workqueue import WorkQueue
-from agent.node import Node, NodeClients
+from agent.node import Node
 from agent.process import Process
-from tests.fakes import FakeClock, FakeHost, FakeObjects, new_state
+from tests.fakes import FakeClock, FakeCSINodes, FakeHost, FakeLeases, FakeNodes, fake_clients, new_state
 from tests.settings import Config
 
 
@@ -30,12 +31,12 @@ def clock():
 
 @pytest.fixture
 def nodes(clock):
-    return FakeObjects(clock)
+    return FakeNodes(clock)
 
 
 @pytest.fixture
 def leases(clock):
-    return FakeObjects(clock)
+    return FakeLeases(clock)
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def scheduling(queue, dependencies, loop_health):
 
 @pytest.fixture
 def csinodes(clock):
-    return FakeObjects(clock)
+    return FakeCSINodes(clock)
 
 
 @pytest.fixture
@@ -90,14 +91,7 @@ def host(clock):
 
 @pytest.fixture
 def clients(clock, nodes, leases, csinodes):
-    return NodeClients(
-        nodes=nodes,
-        status_nodes=nodes,
-        lease_nodes=nodes,
-        leases=leases,
-        csinodes=csinodes,
-        events=FakeObjects(clock),
-    )
+    return replace(fake_clients(clock, nodes), leases=leases, csinodes=csinodes)
 
 
 class HostedNode:

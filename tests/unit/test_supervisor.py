@@ -8,20 +8,9 @@ from agent.core.errors import ConfigError
 from agent.core.metrics import Registry
 from agent.machinery.isolation import UnexpectedErrors
 from agent.supervisor import reload_on_signal, supervise
-from tests.fakes import FakeClock, settle
+from tests.fakes import EndlessLoop, FakeClock, settle
 
 pytestmark = pytest.mark.anyio
-
-
-class Forever:
-    def __init__(self):
-        self.ended = False
-
-    async def run(self):
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.ended = True
 
 
 class Short:
@@ -35,7 +24,7 @@ class Broken:
 
 
 async def test_loops_run_until_stop_and_are_all_ended_then():
-    stop, loops = asyncio.Event(), [Forever(), Forever()]
+    stop, loops = asyncio.Event(), [EndlessLoop(), EndlessLoop()]
     supervisor = asyncio.create_task(supervise(loops, stop))
     await settle()
     stop.set()
@@ -44,7 +33,7 @@ async def test_loops_run_until_stop_and_are_all_ended_then():
 
 
 async def test_a_loop_whose_work_is_done_ends_nothing_else():
-    stop, forever = asyncio.Event(), Forever()
+    stop, forever = asyncio.Event(), EndlessLoop()
     supervisor = asyncio.create_task(supervise([Short(), forever], stop))
     await settle()
     assert not forever.ended
@@ -53,7 +42,7 @@ async def test_a_loop_whose_work_is_done_ends_nothing_else():
 
 
 async def test_a_loop_that_fails_takes_the_others_with_it():
-    forever = Forever()
+    forever = EndlessLoop()
     with pytest.raises(ExceptionGroup) as raised:
         await supervise([forever, Broken()], asyncio.Event())
     assert raised.group_contains(RuntimeError, match="a bug")
@@ -61,7 +50,7 @@ async def test_a_loop_that_fails_takes_the_others_with_it():
 
 
 async def test_a_loop_that_is_isolated_takes_nobody_with_it():
-    stop, forever, runs = asyncio.Event(), Forever(), []
+    stop, forever, runs = asyncio.Event(), EndlessLoop(), []
 
     async def broken():
         runs.append(1)
@@ -77,7 +66,7 @@ async def test_a_loop_that_is_isolated_takes_nobody_with_it():
 
 
 async def test_draining_comes_after_the_tasks_and_before_the_lasting_ones_end():
-    stop, forever, lasting, said = asyncio.Event(), Forever(), Forever(), []
+    stop, forever, lasting, said = asyncio.Event(), EndlessLoop(), EndlessLoop(), []
 
     async def drain():
         said.append((forever.ended, lasting.ended))
@@ -91,7 +80,7 @@ async def test_draining_comes_after_the_tasks_and_before_the_lasting_ones_end():
 
 
 async def test_a_node_that_goes_down_says_so_while_everything_runs_and_its_lease_ends_last():
-    stop, status, lease, order = asyncio.Event(), Forever(), Forever(), []
+    stop, status, lease, order = asyncio.Event(), EndlessLoop(), EndlessLoop(), []
 
     async def note():
         order.append((status.ended, lease.ended))
@@ -110,7 +99,7 @@ async def test_draining_that_hangs_does_not_hold_up_the_end(monkeypatch):
     stop = asyncio.Event()
     stop.set()
     async with asyncio.timeout(60):
-        await supervise([Forever()], stop, drain=asyncio.Event().wait)
+        await supervise([EndlessLoop()], stop, drain=asyncio.Event().wait)
 
 
 async def test_sighup_has_credentials_and_log_settings_read_again(caplog):

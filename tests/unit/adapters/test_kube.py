@@ -1,4 +1,4 @@
-"""How the API server's answers become our errors; a real one is asked in tests/integration."""
+"""How the API server's answers become our errors; a real one is asked in tests/contract."""
 
 import asyncio
 import base64

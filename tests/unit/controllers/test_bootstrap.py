@@ -6,30 +6,14 @@ import pytest
 
 from agent.controllers.bootstrap import BootstrapController
 from agent.controllers.csr import CSRRequester
-from agent.core.csr import client_template
+from agent.core.csr import CLIENT_SIGNER, client_template
 from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
-from tests.fakes import running, settle
-from tests.unit.controllers.fake_csrs import FakeCSRs, FakeKeys, FakeStore, certificate_pem
+from tests.fakes import FakeBootstrapState, FakeCSRs, FakeKeys, FakeStore, certificate_pem, running, settle
 from tests.unit.core.certificates import made
 
 pytestmark = pytest.mark.anyio
-
-
-class FakeFiles:
-    def __init__(self):
-        self.kept = ""
-        self.finished = False
-
-    async def key(self):
-        return self.kept
-
-    async def keep_key(self, key_pem):
-        self.kept = key_pem
-
-    async def finish(self):
-        self.kept, self.finished = "", True
 
 
 @pytest.fixture
@@ -44,7 +28,7 @@ def keys():
 
 @pytest.fixture
 def files():
-    return FakeFiles()
+    return FakeBootstrapState()
 
 
 @pytest.fixture
@@ -111,7 +95,7 @@ async def test_a_certificate_that_expired_in_the_request_that_was_found_is_not_t
     async with running(started()):
         await clock.advance(5)
     pem = made(begin=clock.now() - timedelta(days=2), end=clock.now() - timedelta(seconds=1))
-    await csrs.decide(csrs.names[0], "Approved", certificate=base64.b64encode(pem.encode()).decode())
+    csrs.decide(csrs.names[0], "Approved", certificate=base64.b64encode(pem.encode()).decode())
     with raises_start_error("retrieved csr is not compatible: one of the certificates for the CSR has expi"):
         await started().run()
     assert not files.finished
@@ -172,8 +156,7 @@ async def test_a_request_that_was_found_may_be_nonsense(started, csrs, keys, clo
     csrs.approves = False
     async with running(started()):
         await clock.advance(5)
-    found = csrs.requests[csrs.names[0]]
-    await found.patch(csrs.names[0], {"spec": {"request": "!"}})
+    csrs.put(csrs.objects[csrs.names[0]] | {"spec": {"signerName": CLIENT_SIGNER, "request": "!"}})
     keys.fault_found = "no request at all"
     with raises_start_error("retrieved csr is not compatible: no request at all"):
         await started().run()

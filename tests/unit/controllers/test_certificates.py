@@ -9,8 +9,7 @@ from agent.core.csr import client_template, serving_template
 from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Forbidden, StartError, Unauthorized, Unavailable
-from tests.fakes import running, settle
-from tests.unit.controllers.fake_csrs import FakeCSRs, FakeKeys, FakeStore, certificate_pem
+from tests.fakes import FakeCSRs, FakeKeys, FakeStore, certificate_pem, running, settle
 
 pytestmark = pytest.mark.anyio
 
@@ -135,9 +134,9 @@ async def test_a_request_that_nobody_signs_is_given_up_after_15_minutes(clock, c
 async def test_a_denied_request_is_followed_by_another(clock, csrs, store, started):
     csrs.approves = False
     async with running(started()):
-        await csrs.decide("csr-1", "Denied")
+        csrs.decide("csr-1", "Denied")
         await clock.advance(3)
-        await csrs.sign("csr-2")
+        csrs.sign("csr-2")
         await clock.advance(1)
     assert len(store.updated_at) == 1
 
@@ -165,7 +164,7 @@ async def test_what_is_not_the_certificate_that_was_asked_for_is_not_kept(clock,
 async def test_a_certificate_that_is_no_base64_is_asked_for_again(clock, csrs, store, started, encoded):
     csrs.approves = False
     async with running(started()):
-        await csrs.decide("csr-1", "Approved", certificate=encoded)
+        csrs.decide("csr-1", "Approved", certificate=encoded)
         csrs.approves = True
         await clock.advance(30)
     assert len(store.updated_at) == 1
@@ -176,9 +175,9 @@ async def test_a_server_that_ends_each_watch_at_once_is_not_flooded(clock, csrs,
     async with running(started()):
         await settle()
         for _ in range(20):
-            csrs.requests["csr-1"].cut()
+            csrs.cut()
             await settle()
-    assert len(csrs.requests["csr-1"].times("watch")) == 1  # no time has passed
+    assert len(csrs.times("watch")) == 1  # no time has passed
 
 
 async def test_an_address_that_is_no_ip_does_not_end_it(clock, csrs, store, started):
@@ -192,7 +191,7 @@ async def test_an_address_that_is_no_ip_does_not_end_it(clock, csrs, store, star
 async def test_a_deleted_request_is_followed_by_another(clock, csrs, store, started):
     csrs.approves = False
     async with running(started()):
-        await csrs.requests["csr-1"].delete("csr-1")
+        csrs.drop("csr-1")
         csrs.approves = True
         await clock.advance(3)
     assert len(store.updated_at) == 1
@@ -201,8 +200,8 @@ async def test_a_deleted_request_is_followed_by_another(clock, csrs, store, star
 async def test_a_watch_that_breaks_loses_nothing(clock, csrs, store, started):
     csrs.approves = False
     async with running(started()):
-        csrs.requests["csr-1"].cut()
-        await csrs.sign("csr-1")
+        csrs.cut()
+        csrs.sign("csr-1")
         await clock.advance(3)
     assert csrs.names == ["csr-1"]
     assert len(store.updated_at) == 1
@@ -288,7 +287,7 @@ async def test_a_request_that_waits_to_be_signed_does_not_delay_the_watchdog(clo
     fault = "No valid client certificate is found and the server is responsive"
     with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=fault)):
         async with running(started(watchdog=True)):
-            await csrs.requests["csr-1"].delete("csr-1")
+            csrs.drop("csr-1")
             csrs.refusal = Forbidden("no")
             await clock.advance(240)
             csrs.refusal = None  # from here on, a CSR waits to be signed
@@ -298,9 +297,9 @@ async def test_a_request_that_waits_to_be_signed_does_not_delay_the_watchdog(clo
 async def test_an_unexpected_error_is_followed_by_another_request(clock, csrs, store, started):
     csrs.approves = False
     async with running(started()):
-        csrs.requests["csr-1"].fail = lambda verb: ValueError("nobody expects this") if verb == "list" else None
+        csrs.fail = lambda verb: ValueError("nobody expects this") if verb == "list" else None
         await clock.advance(62)
-        await csrs.sign("csr-2")
+        csrs.sign("csr-2")
         await clock.advance(1)
     assert len(store.updated_at) == 1
 

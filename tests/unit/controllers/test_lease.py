@@ -86,14 +86,15 @@ async def test_no_lease_without_a_node_and_one_at_once_when_it_appears(clock, le
 
 async def test_a_deleted_lease_is_made_again_within_the_tick(clock, leases, node, loop):
     async with running(loop):
-        leases.objects.clear()
+        leases.clear()
         await clock.advance(10)
     assert leases.times("create") == [0, 10]
 
 
 async def test_a_lease_that_somebody_else_changed_is_read_again_and_renewed(clock, leases, node, loop):
     async with running(loop):
-        await leases.replace(await leases.get("n1"))
+        lease = await leases.get("n1")
+        await leases.replace(lease | {"spec": lease["spec"] | {"leaseDurationSeconds": 41}})
         before = len(leases.calls)
         await clock.advance(10)
     assert [verb for _, verb in leases.calls[before:]] == ["replace", "get", "replace"]
@@ -180,7 +181,7 @@ async def test_a_lease_that_went_with_its_node_is_made_again_without_renewing_it
 ):
     async with running(loop):
         await nodes.delete("n1")
-        leases.objects.clear()
+        leases.clear()
         state.forget()
         before = len(leases.calls)
         state.register((await nodes.create(NODE))["metadata"]["uid"])

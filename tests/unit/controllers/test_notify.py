@@ -1,7 +1,7 @@
 import pytest
 
 from agent.controllers.notify import NodeSummary, Notifier
-from tests.fakes import running
+from tests.fakes import FakeServiceManager, running
 
 pytestmark = pytest.mark.anyio
 
@@ -9,23 +9,9 @@ READY = {"status": {"conditions": [{"type": "Ready", "status": "True", "message"
 GOING = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "node is shutting down"}]}}
 
 
-class Manager:
-    """A service manager that only remembers what it was told."""
-
-    def __init__(self):
-        self.listens, self.watchdog_seconds = True, 8.0
-        self.told = []
-
-    def notify(self, *assignments):
-        self.told.append(assignments)
-
-    def words(self):
-        return [word for told in self.told for word in told]
-
-
 @pytest.fixture
 def manager():
-    return Manager()
+    return FakeServiceManager()
 
 
 @pytest.fixture

@@ -1,123 +1,17 @@
-import asyncio
 import copy
 import gc
-import itertools
 from dataclasses import replace
 
 import pytest
 
-from agent.controllers.eviction import EvictionController
-from agent.controllers.pods import PodController, PodWorkers
-from agent.controllers.shutdown import kill_pods_by_priority
-from agent.core.pods.termination import KillRequest
-from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.schedule import TokenBucket
-from agent.core.shutdown import GracePeriod
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
-from agent.ports import Conflict, NotFound, Unavailable
-from agent.process import Process
-from tests.fakes import FakeHost, Recorded, merged, new_state, running, settle
-from tests.settings import Config, Eviction, Pods
+from agent.ports import Unavailable
+from tests.fakes import POD_NODE, ForgottenEvents, running, settle
+from tests.settings import Config, Pods
 
 pytestmark = pytest.mark.anyio
-
-NODE = {
-    "metadata": {"name": "n1", "uid": "node", "resourceVersion": "1", "labels": {}},
-    "spec": {"podCIDRs": ["10.0.0.0/24"]},
-    "status": {
-        "allocatable": {"cpu": "4", "memory": "1Gi", "pods": "110"},
-        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
-    },
-}
-
-
-class FakePods:
-    """Pods at an API server that tells a loop of every change, as a watch does."""
-
-    def __init__(self):
-        self.objects, self.patches, self.deleted, self.fail = {}, [], [], lambda: None
-        self.meanwhile = lambda name: None  # what happens before an answer arrives
-        self._versions = itertools.count(1)
-        self.watcher = None
-
-    def add(self, name, **fields):
-        """A pod that is bound to the node."""
-        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1}
-        spec = {"containers": [{"name": "main", "image": "pause:1"}]}
-        status = {"phase": "Pending", "qosClass": "BestEffort"}
-        self._store({"metadata": metadata, "spec": spec, "status": status} | fields)
-
-    def doom(self, name, grace=30, when="2026-01-02T03:04:35Z"):
-        """Ask for a pod's end."""
-        self.mark(name, deletionTimestamp=when, deletionGracePeriodSeconds=grace, generation=2)
-
-    def mark(self, name, **metadata):
-        """Change something about a pod."""
-        self._store(merged(self.objects[name], {"metadata": metadata}))
-
-    def drop(self, name):
-        """Remove a pod without waiting for anybody."""
-        self.watcher.remove(self.objects.pop(name))
-
-    def phase(self, name):
-        return self.objects[name]["status"]["phase"]
-
-    async def patch_status(self, namespace, name, patch):
-        if error := self.fail():
-            raise error
-        if name not in self.objects:
-            raise NotFound(name)
-        if patch["metadata"]["uid"] != self.objects[name]["metadata"]["uid"]:
-            raise Conflict("the UID is another")
-        self.patches.append(name)
-        if self.objects[name]["metadata"].get("deletionGracePeriodSeconds") == 0:
-            answer = merged(self.objects[name], patch)
-            self.drop(name)  # as an API server: what has no time left is removed with the first change
-            return answer
-        answer = self._store(merged(self.objects[name], patch))
-        self.meanwhile(name)
-        return answer
-
-    async def delete(self, namespace, name, uid):
-        if error := self.fail():
-            raise error
-        self.deleted.append((namespace, name, uid))
-        self.drop(name)
-
-    def _store(self, pod):
-        pod["metadata"]["resourceVersion"] = str(next(self._versions))
-        self.objects[pod["metadata"]["name"]] = pod
-        self.watcher.put(copy.deepcopy(pod))
-        return copy.deepcopy(pod)
-
-
-class Told:
-    def __init__(self):
-        self.events, self.forgotten = [], []
-
-    def record(self, event, about=None):
-        self.events.append((about["name"], event.reason))
-
-    def forget(self, uid):
-        self.forgotten.append(uid)
-
-
-class Sink:
-    """An API server that keeps no events."""
-
-    async def create(self, event):
-        return event
-
-
-@pytest.fixture
-def pods():
-    return FakePods()
-
-
-@pytest.fixture
-def told():
-    return Told()
 
 
 @pytest.fixture
@@ -128,36 +22,6 @@ def settings():
 @pytest.fixture
 def config(settings):
     return Config(node_name="n1", pods=settings)
-
-
-@pytest.fixture
-def make_controller(pods, nodes, state, process, loop_health):
-    """A controller that records its events somewhere."""
-
-    def make(events):
-        state.put(NODE)
-        pods.watcher = PodController(
-            state,
-            pods,
-            nodes=nodes,
-            events=events,
-            queue=process.engine.pod_queue,
-            dependencies=process.dependencies,
-            health=loop_health,
-        )
-        return pods.watcher
-
-    return make
-
-
-@pytest.fixture
-def controller(make_controller, told):
-    return make_controller(told)
-
-
-@pytest.fixture
-def workers(process):
-    return PodWorkers("pods", process.engine.pod_queue, workers=8)
 
 
 async def test_a_pod_is_told_to_be_coming_and_then_to_run(controller, workers, pods, told):
@@ -183,7 +47,7 @@ async def test_a_deleted_pod_is_ended_and_removed_once(controller, workers, pods
     async with running(workers):
         pods.add("a")
         await settle()
-        pods.doom("a")
+        pods.terminate("a")
         await settle()
     assert pods.deleted == [("ns", "a", "uid-a")]
     assert told.events[-1] == ("a", "Killing")
@@ -205,20 +69,10 @@ async def test_a_pod_that_is_gone_before_its_end_could_be_told_was_ended_all_the
     async with running(workers):
         pods.add("a")
         await settle()
-        gone = pods.objects.pop("a")
-        controller.put(
-            merged(
-                gone,
-                {
-                    "metadata": {
-                        "deletionTimestamp": "2026-01-02T03:04:05Z",
-                        "generation": 2,
-                        "deletionGracePeriodSeconds": 0,
-                        "resourceVersion": "99",
-                    }
-                },
-            )
-        )
+        gone, pods.on_change = pods.objects["a"], lambda _: None
+        pods.drop("a")
+        end = {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0}
+        controller.put(gone | {"metadata": gone["metadata"] | end | {"generation": 2, "resourceVersion": "999"}})
         await settle()
         controller.remove(gone)
     assert [reason for _, reason in told.events].count("Killing") == 1
@@ -228,7 +82,7 @@ async def test_a_pod_that_goes_with_the_status_that_is_sent_is_told_to_end_once(
     async with running(workers):
         pods.add("a")
         await settle()
-        pods.doom("a", grace=0)
+        pods.terminate("a", grace=0)
         await settle()
         assert controller.store.size == 0
     assert pods.patches == ["a", "a", "a"]
@@ -247,11 +101,11 @@ async def test_a_pod_that_is_removed_while_its_status_is_sent_stays_forgotten(co
 
 
 async def test_an_address_is_free_again_when_its_pod_has_ended(controller, workers, pods, state):
-    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})  # room for one
+    state.put(POD_NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})  # room for one
     async with running(workers):
         pods.add("a")
         await settle()
-        pods.doom("a")
+        pods.terminate("a")
         await settle()
         pods.add("b")
         await settle()
@@ -259,14 +113,14 @@ async def test_an_address_is_free_again_when_its_pod_has_ended(controller, worke
 
 
 async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, pods, state, told, clock):
-    state.put(NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})
+    state.put(POD_NODE | {"spec": {"podCIDRs": ["10.0.0.0/30"]}})
     async with running(workers):
         pods.add("a")
         await settle()
         pods.add("b")
         await settle()
         assert (pods.phase("b"), told.events[-1]) == ("Pending", ("b", "FailedCreatePodSandBox"))
-        pods.doom("a")
+        pods.terminate("a")
         await clock.advance(10)
     assert pods.phase("b") == "Running"
 
@@ -274,7 +128,7 @@ async def test_a_pod_without_an_address_waits_and_says_so(controller, workers, p
 async def test_a_cluster_without_pod_ranges_gets_pods_without_addresses_after_a_while(
     controller, workers, pods, state, clock
 ):
-    state.put(NODE | {"spec": {}})
+    state.put(POD_NODE | {"spec": {}})
     async with running(workers):
         pods.add("a")
         await clock.advance(9)
@@ -290,7 +144,7 @@ async def test_pods_wait_for_their_node(controller, workers, pods, state, clock)
         pods.add("a")
         await clock.advance(5)
         assert pods.patches == []
-        state.put(NODE)
+        state.put(POD_NODE)
         await clock.advance(1)
     assert pods.phase("a") == "Running"
 
@@ -311,7 +165,7 @@ async def test_before_a_pod_is_refused_for_its_affinity_the_node_is_read_again(
     controller, workers, pods, nodes, labels, phase
 ):
     if labels is not None:
-        nodes.objects["n1"] = merged(NODE, {"metadata": {"labels": labels, "resourceVersion": "2"}})
+        nodes.put(POD_NODE | {"metadata": POD_NODE["metadata"] | {"labels": labels}})
     async with running(workers):
         pods.add("a", spec={"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "x:1"}]})
         await settle()
@@ -354,11 +208,11 @@ async def test_a_critical_pod_that_never_fits_is_refused_and_nobody_goes_for_it(
 
 
 async def test_what_the_api_server_did_not_take_is_sent_again(controller, workers, pods, clock):
-    pods.fail = lambda: Unavailable("away")
+    pods.fail = lambda _: Unavailable("away")
     async with running(workers):
         pods.add("a")
         await clock.advance(9)
-        pods.fail = lambda: None
+        pods.fail = lambda _: None
         assert pods.phase("a") == "Pending"
         await clock.advance(2)
     assert pods.phase("a") == "Running"
@@ -370,9 +224,8 @@ async def test_a_pod_of_the_same_name_is_another_pod(controller, workers, pods):
         await settle()
         pods.objects["a"]["metadata"]["uid"] = "another"  # and nobody has told us yet
         count = len(pods.patches)
-        pods.watcher.put(
-            merged(controller.store.get("uid-a").decode(), {"metadata": {"generation": 7, "resourceVersion": "999"}})
-        )
+        ours = controller.store.get("uid-a").decode()
+        controller.put(ours | {"metadata": ours["metadata"] | {"generation": 7, "resourceVersion": "999"}})
         await settle()
     assert len(pods.patches) == count
 
@@ -423,7 +276,7 @@ async def test_a_node_may_refuse_all_pods_and_still_lets_them_go(controller, wor
         pods.add("a")
         await settle()
         assert pods.objects["a"]["status"]["reason"] == "PodsRefused"
-        pods.doom("a")
+        pods.terminate("a")
         await settle()
     assert pods.deleted == [("ns", "a", "uid-a")]
 
@@ -436,19 +289,20 @@ async def churn(pods, voice, first, last):
             pods.add(name)
         await settle()
         for name in names:
-            pods.doom(name)
+            pods.terminate(name)
         while pods.objects:
             await settle()
         await voice.drained()
     pods.patches.clear()
     pods.deleted.clear()
+    pods.calls.clear()
     gc.collect()
     return len(gc.get_objects())
 
 
 async def test_pods_that_are_gone_leave_nothing_behind(make_controller, workers, pods, queue, scheduling):
     pace = TokenBucket(per_second=50, at_once=5000)  # no time passes here
-    voice = EventRecorder("n1", Sink(), pace=pace, scheduling=scheduling)
+    voice = EventRecorder("n1", ForgottenEvents(), pace=pace, scheduling=scheduling)
     controller = make_controller(voice)
     async with running(workers, Runner("events", queue)):
         await churn(pods, voice, 0, 100)
@@ -461,63 +315,3 @@ async def test_pods_that_are_gone_leave_nothing_behind(make_controller, workers,
 def test_the_pods_mode_is_one_of_three():
     with pytest.raises(Exception, match="--pods must be simulate, refuse or ignore"):
         replace(Pods(), mode="run")
-
-
-async def test_pods_go_one_by_one_while_the_host_is_short(controller, workers, pods, clock, told, queue, scheduling):
-    low = FakeHost(clock, memory_available_bytes=1)
-    config = Config(node_name="n1", eviction=Eviction(hard=(Threshold("memory.available", ThresholdValue(100)),)))
-    process, node_voice = Process(low, clock, sensor_seconds=1.0), Recorded()
-    state = new_state(process, config)
-    EvictionController(state, controller, events=node_voice, scheduling=scheduling).start()
-    pods.add("a")
-    pods.add("b")
-    async with running(workers, Runner("node", queue)):
-        await clock.advance(10)
-        assert node_voice.reasons == []
-        await process.engine.monitor.sync()
-        await clock.advance(10)
-        assert sorted(pods.phase(name) for name in "ab") == ["Failed", "Running"]
-        await clock.advance(10)
-    assert {pods.objects[name]["status"]["reason"] for name in "ab"} == {"Evicted"}
-    assert node_voice.reasons == ["EvictionThresholdMet", "EvictionThresholdMet"]
-    assert told.events.count(("a", "Evicted")) == 1
-
-
-async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(controller, workers, pods, clock):
-    for name in ("doomed", "evicted", "gone"):
-        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
-        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
-    async with running(workers):
-        await clock.advance(1)
-        pods.doom("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
-        controller.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
-        pods.drop("gone")
-        await clock.advance(2)
-        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=(GracePeriod(0, 20),), clock=clock))
-        await clock.advance(5)
-        assert not ending.done()
-        await clock.advance(2)
-        assert ending.done()
-    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
-    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
-
-
-async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(
-    controller, workers, pods, told, clock
-):
-    slow = {"fake-kubelet.dev/stop-after": "1h"}
-    for name, priority in (("common", 0), ("critical", 2_000_000_000)):
-        spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
-        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
-        pods.add(name, spec=spec, metadata=metadata)
-    periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
-    async with running(workers):
-        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=periods, clock=clock))
-        await clock.advance(19)
-        assert pods.phase("common") == "Running"
-        await clock.advance(2)
-        assert (pods.phase("common"), pods.phase("critical")) == ("Failed", "Running")
-        await clock.advance(11)
-        assert ending.done()
-    assert pods.objects["critical"]["status"]["reason"] == "Terminated"
-    assert [reason for name, reason in told.events if name == "critical"][-1] == "Killing"

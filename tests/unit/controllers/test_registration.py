@@ -2,7 +2,7 @@ import pytest
 
 from agent.controllers.registration import Registration
 from agent.ports import Forbidden, Rejected, Unavailable
-from tests.fakes import Recorded, running
+from tests.fakes import FakeRecorder, running
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ class Until:
 
 @pytest.fixture
 def events():
-    return Recorded()
+    return FakeRecorder()
 
 
 @pytest.fixture

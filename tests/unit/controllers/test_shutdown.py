@@ -1,72 +1,19 @@
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.controllers.shutdown import GracefulShutdown, ShutdownManager
-from agent.core.shutdown import grace_periods
-from agent.ports import LogindRefused, NoLogind, Unavailable
-from tests.fakes import Recorded, running, settle
+from agent.controllers.shutdown import GracefulShutdown, ShutdownManager, kill_pods_by_priority
+from agent.core.pods.termination import KillRequest
+from agent.core.shutdown import GracePeriod, grace_periods
+from agent.ports import Unavailable
+from tests.fakes import FakeLogind, FakeRecorder, running
 
 pytestmark = pytest.mark.anyio
 
 
-class Logind:
-    """A logind that a test makes speak."""
-
-    def __init__(self):
-        self.is_there, self.allows_lock, self.allows_delay = True, True, True
-        self.delay, self.locks, self.sessions = 5.0, 0, 0
-        self.late_looks, self._raised = 0, None  # how often the old delay is still seen after it was raised
-        self._news = asyncio.Queue()
-
-    @asynccontextmanager
-    async def connected(self):
-        if not self.is_there:
-            raise NoLogind("no system bus")
-        self.sessions += 1
-        try:
-            yield self
-        finally:
-            self.release()
-
-    async def listen(self):
-        pass
-
-    async def next_change(self):
-        news = await self._news.get()
-        if news is None:
-            raise NoLogind("the system bus closed the connection")
-        return news
-
-    async def delay_seconds(self):
-        if self._raised and self.late_looks:
-            self.late_looks -= 1
-        elif self._raised:
-            self.delay = self._raised
-        return self.delay
-
-    async def raise_delay(self, seconds):
-        if not self.allows_delay:
-            raise LogindRefused("Read-only file system")
-        self._raised = seconds
-
-    async def inhibit(self):
-        if not self.allows_lock:
-            raise LogindRefused("Inhibit: Permission denied")
-        self.locks = 1
-
-    def release(self):
-        self.locks = 0
-
-    async def say(self, news):
-        self._news.put_nowait(news)
-        await settle()
-
-
 @pytest.fixture
 def logind():
-    return Logind()
+    return FakeLogind()
 
 
 @pytest.fixture
@@ -175,7 +122,7 @@ async def test_pods_end_while_the_cluster_is_told_and_even_if_it_does_not_listen
 
     shutdown = GracefulShutdown(
         state=state,
-        events=Recorded(),
+        events=FakeRecorder(),
         clock=clock,
         end_pods=end_pods,
         isolation=dependencies.unexpected.isolation("shutdown"),
@@ -211,3 +158,43 @@ async def test_with_logind_the_end_of_the_process_is_not_that_of_the_node(loop, 
         await clock.advance(1)
         await loop.process_ends()
         assert ready()[0] == "True"
+
+
+async def test_a_node_that_goes_down_waits_for_pods_that_are_ending_already(controller, workers, pods, clock):
+    for name in ("doomed", "evicted", "gone"):
+        slow = {"annotations": {"fake-kubelet.dev/stop-after": "8s"}, "generation": 1}
+        pods.add(name, metadata={"name": name, "namespace": "ns", "uid": f"uid-{name}"} | slow)
+    async with running(workers):
+        await clock.advance(1)
+        pods.terminate("doomed", when="2026-01-02T03:04:36Z")  # told to end now, with 30 s of grace
+        controller.kill("uid-evicted", KillRequest("Evicted", "short of memory", 30.0, clock.now()))
+        pods.drop("gone")
+        await clock.advance(2)
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=(GracePeriod(0, 20),), clock=clock))
+        await clock.advance(5)
+        assert not ending.done()
+        await clock.advance(2)
+        assert ending.done()
+    assert pods.deleted == [("ns", "doomed", "uid-doomed")]
+    assert pods.objects["evicted"]["status"]["reason"] == "Evicted"
+
+
+async def test_a_node_that_goes_down_ends_its_pods_in_the_order_of_their_priority(
+    controller, workers, pods, told, clock
+):
+    slow = {"fake-kubelet.dev/stop-after": "1h"}
+    for name, priority in (("common", 0), ("critical", 2_000_000_000)):
+        spec = {"priority": priority, "containers": [{"name": "main", "image": "x:1"}]}
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "generation": 1, "annotations": slow}
+        pods.add(name, spec=spec, metadata=metadata)
+    periods = (GracePeriod(0, 20), GracePeriod(2_000_000_000, 10))
+    async with running(workers):
+        ending = asyncio.create_task(kill_pods_by_priority(controller, periods=periods, clock=clock))
+        await clock.advance(19)
+        assert pods.phase("common") == "Running"
+        await clock.advance(2)
+        assert (pods.phase("common"), pods.phase("critical")) == ("Failed", "Running")
+        await clock.advance(11)
+        assert ending.done()
+    assert pods.objects["critical"]["status"]["reason"] == "Terminated"
+    assert [reason for name, reason in told.events if name == "critical"][-1] == "Killing"

@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 
 from agent.controllers.pod_store import PodStore
@@ -7,35 +5,12 @@ from agent.controllers.static_pods import StaticPodController
 from agent.core.pods.static import Manifest, mirror_hash
 from agent.machinery.runner import Runner
 from agent.ports import AlreadyExists, Unavailable
-from tests.fakes import running, settle
+from tests.fakes import FakeManifests, FakePods, running, settle, succeed
 
 pytestmark = pytest.mark.anyio
 
 NODE = {"metadata": {"name": "n1", "uid": "node-uid", "resourceVersion": "1"}}
 SPEC = {"containers": [{"name": "main", "image": "pause:1"}]}
-
-
-class Files:
-    def __init__(self):
-        self.manifests = [Manifest("/m/etcd.yaml", {"kind": "Pod", "metadata": {"name": "etcd"}, "spec": SPEC})]
-
-    async def read(self):
-        return list(self.manifests)
-
-
-class Cluster:
-    """Creates pods, and shows them."""
-
-    def __init__(self, store):
-        self.store, self.created, self.fail = store, [], None
-
-    async def create(self, pod):
-        if self.fail:
-            raise self.fail
-        self.created.append(pod)
-        stored = copy.deepcopy(pod)
-        stored["metadata"] |= {"uid": f"uid-{len(self.created)}", "resourceVersion": str(len(self.created))}
-        self.store.upsert(stored)
 
 
 @pytest.fixture
@@ -45,12 +20,15 @@ def store():
 
 @pytest.fixture
 def files():
-    return Files()
+    return FakeManifests(Manifest("/m/etcd.yaml", {"kind": "Pod", "metadata": {"name": "etcd"}, "spec": SPEC}))
 
 
 @pytest.fixture
-def cluster(store):
-    return Cluster(store)
+def cluster(store, clock):
+    """Pods that the node sees as soon as they are created."""
+    pods = FakePods(clock)
+    pods.on_change = lambda change: change.kind == "DELETED" or store.upsert(change.object)
+    return pods
 
 
 @pytest.fixture
@@ -89,6 +67,7 @@ async def test_it_is_shown_once(loop, cluster, clock):
 
 async def test_a_mirror_that_goes_is_made_again_at_once(controller, loop, cluster, store):
     async with running(loop):
+        cluster.drop("etcd-n1")
         store.remove("uid-1")
         controller.on_mirror_removed()
         await settle()
@@ -111,9 +90,9 @@ async def test_before_anybody_has_looked_nothing_is_known_about_a_mirror(control
 
 @pytest.mark.parametrize("failure", [AlreadyExists("there is an older one"), Unavailable("away")])
 async def test_what_could_not_be_created_is_tried_again(loop, cluster, clock, failure):
-    cluster.fail = failure
+    cluster.fail = lambda _: failure
     async with running(loop):
-        cluster.fail = None
+        cluster.fail = succeed
         await clock.advance(20)
     assert len(cluster.created) == 1
 

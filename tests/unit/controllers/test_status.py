@@ -10,7 +10,7 @@ from agent.machinery.reflector import Reflector
 from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
-from tests.fakes import Recorded, host_snapshot, new_state, running
+from tests.fakes import FakeRecorder, host_snapshot, new_state, running
 from tests.settings import Config, Eviction, Registration
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,7 @@ PROBLEM = ("storage", "CSINode is not yet initialized")
 
 @pytest.fixture
 def events():
-    return Recorded()
+    return FakeRecorder()
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@ from datetime import timedelta
 
 from agent.core.nodestatus import desired_status
 from agent.core.patch import is_changed, node_patch
-from tests.fakes import START, facts, host_snapshot, merged
+from agent.minicluster.node_strategy import NODES
+from agent.minicluster.patches import strategic_merge
+from tests.fakes import START, facts, host_snapshot
 
 
 def node(status, **metadata):
@@ -73,4 +75,4 @@ def test_a_patch_applied_gives_what_was_desired():
     smaller = host_snapshot(cpu_millicores=2000, kernel_version="6.2")
     changes = {"host": smaller, "pressure": frozenset({"DiskPressure"})}
     after = desired_status(facts(observed=before, now=START + timedelta(minutes=1), **changes)).status
-    assert merged(node(before), node_patch(node(before), node(after))) == node(after)
+    assert strategic_merge(node(before), node_patch(node(before), node(after)), NODES.merge_keys) == node(after)

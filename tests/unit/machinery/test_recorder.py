@@ -8,14 +8,14 @@ from agent.core.schedule import TokenBucket
 from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Forbidden, Unavailable
-from tests.fakes import FakeObjects, running
+from tests.fakes import FakeEvents, running
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def sent(clock):
-    return FakeObjects(clock)
+    return FakeEvents(clock)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_the_same_again_is_counted_on_the_first_and_made_anew_once_that_ex
         await clock.advance(0)
         (event,) = sent.objects.values()
         assert event["count"] == 2
-        sent.objects.clear()
+        sent.clear()
         recorder.record(STARTING)
         await clock.advance(0)
         (event,) = sent.objects.values()

@@ -4,8 +4,8 @@ from itertools import pairwise
 import pytest
 
 from agent.machinery.reflector import Demultiplexer, Reflector
-from agent.ports import Change, Expired, Listed, Unavailable, Untrusted
-from tests.fakes import running
+from agent.ports import Change, Expired, Unavailable, Untrusted
+from tests.fakes import FakeReflectorStore, ScriptedWatch, running
 
 pytestmark = pytest.mark.anyio
 
@@ -27,29 +27,8 @@ def loop(make, nodes):
     return make(nodes)
 
 
-class Scripted:
-    """A source whose watches end as a test says."""
-
-    def __init__(self, clock, *ends):
-        self.clock, self.ends, self.calls = clock, list(ends), []
-
-    async def list(self):
-        self.calls.append((self.clock.elapsed, "list"))
-        return Listed([], "5")
-
-    async def watch(self, version, *, seconds):
-        self.calls.append((self.clock.elapsed, f"watch {version}"))
-        end = self.ends.pop(0) if self.ends else None
-        if isinstance(end, Exception):
-            raise end
-        yield Change("OPENED", {})
-        if isinstance(end, Change):
-            yield end
-        await self.clock.sleep(end if isinstance(end, float) else seconds)
-
-
 async def test_what_happens_to_the_node_shows_in_the_copy_without_a_request(loop, nodes, state, clock):
-    await nodes.create(NODE)
+    nodes.put({"metadata": {"name": "n1", "uid": "uid-1"}, "spec": {}, "status": {}})
     async with running(loop):
         assert state.node()["metadata"]["name"] == "n1"
         await nodes.patch("n1", {"spec": {"unschedulable": True}})
@@ -71,14 +50,14 @@ async def test_a_watch_is_asked_for_5_to_10_minutes_and_goes_on_where_it_ended(m
 
 
 async def test_a_version_that_is_too_old_has_everything_listed_again(make, clock):
-    source = Scripted(clock, Expired("too old"))
+    source = ScriptedWatch(clock, Expired("too old"))
     async with running(make(source)):
         await clock.advance(1)
     assert source.calls == [(0, "list"), (0, "watch 5"), (0.2, "list"), (0.2, "watch 5")]
 
 
 async def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on(make, clock):
-    source = Scripted(clock, Change("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))
+    source = ScriptedWatch(clock, Change("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))
     async with running(make(source)):
         await clock.advance(301)
     assert [call for _, call in source.calls] == ["list", "watch 5", "watch 9"]
@@ -129,7 +108,7 @@ async def test_chance_spreads_the_return_over_twice_the_time(make, nodes, clock,
 
 
 async def test_a_watch_that_ends_as_soon_as_it_begins_is_a_failure(make, clock):
-    source = Scripted(clock, *[0.0] * 9, 60.0)
+    source = ScriptedWatch(clock, *[0.0] * 9, 60.0)
     async with running(make(source)):
         await clock.advance(20)
     assert [at for at, call in source.calls if call == "watch 5"] == pytest.approx([0.2 * n for n in range(10)])
@@ -143,31 +122,17 @@ async def test_after_a_good_hour_patience_starts_from_the_beginning(nodes, loop,
         assert nodes.times("watch")[-1] == pytest.approx(3650.8)
 
 
-class Kept:
-    """A store that only remembers what it was given; one may be broken."""
-
-    def __init__(self, *, broken=False):
-        self.calls, self._broken = [], broken
-
-    def reset(self, objects, version):
-        if self._broken:
-            raise RuntimeError("a bug")
-        self.calls.append(("reset", [obj["metadata"]["name"] for obj in objects], version))
-
-    def put(self, obj):
-        self.calls.append(("put", obj["metadata"]["name"]))
-
-    def remove(self, obj):
-        self.calls.append(("remove", obj["metadata"]["name"]))
-
-
 def pod(name, node_name):
     return {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"nodeName": node_name}}
 
 
 def test_each_object_reaches_the_store_of_its_node_whatever_happens_to_the_others(dependencies):
     demultiplexer = Demultiplexer(lambda obj: obj["spec"]["nodeName"], dependencies.unexpected.isolation("pods"))
-    demultiplexer.stores |= {"n0": Kept(broken=True), "n1": Kept(), "n2": Kept()}
+    demultiplexer.stores |= {
+        "n0": FakeReflectorStore(broken=True),
+        "n1": FakeReflectorStore(),
+        "n2": FakeReflectorStore(),
+    }
     demultiplexer.reset([pod("a", "n0"), pod("b", "n1"), pod("c", "elsewhere"), pod("d", "n1")], "7")
     demultiplexer.put(pod("e", "n2"))
     demultiplexer.put(pod("f", "elsewhere"))

@@ -7,31 +7,18 @@ from agent.machinery.isolation import UnexpectedErrors
 from agent.machinery.runner import Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import NodeDeleted
-from tests.fakes import running
+from tests.fakes import FakeController, running
 
 pytestmark = pytest.mark.anyio
 
 
-class Ticking:
-    """A controller that is due every ten seconds, and notes when it was called."""
-
-    def __init__(self, clock, errors, name="ticking"):
-        self.isolation = errors.isolation(name)
-        self.called_at = []
-        self._clock = clock
-
-    async def sync(self):
-        self.called_at.append(self._clock.monotonic())
-        return 10.0
-
-
-class Raising(Ticking):
+class Raising(FakeController):
     async def sync(self):
         await super().sync()
         raise ValueError("nobody expects this")
 
 
-class Hanging(Ticking):
+class Hanging(FakeController):
     async def sync(self):
         await super().sync()
         await self._clock.sleep(3600)
@@ -43,7 +30,7 @@ def errors(clock):
 
 
 async def test_sync_says_when_it_is_called_next(clock, errors):
-    queue, controller = WorkQueue(clock), Ticking(clock, errors)
+    queue, controller = WorkQueue(clock), FakeController(clock, errors)
     queue.add(controller)
     async with running(Runner("test", queue)):
         await clock.advance(35)
@@ -51,7 +38,7 @@ async def test_sync_says_when_it_is_called_next(clock, errors):
 
 
 async def test_a_wake_up_begins_a_new_period(clock, errors):
-    queue, controller = WorkQueue(clock), Ticking(clock, errors)
+    queue, controller = WorkQueue(clock), FakeController(clock, errors)
     queue.add(controller)
     async with running(Runner("test", queue)):
         await clock.advance(4)
@@ -62,7 +49,7 @@ async def test_a_wake_up_begins_a_new_period(clock, errors):
 
 async def test_one_that_raises_each_time_is_left_alone_ever_longer_and_delays_none_of_999_others(clock, errors):
     queue, raising = WorkQueue(clock), Raising(clock, errors, "raising")
-    others = [Ticking(clock, errors) for _ in range(999)]
+    others = [FakeController(clock, errors) for _ in range(999)]
     for controller in (raising, *others):
         queue.add(controller)
     async with running(Runner("test", queue, workers=4)):
@@ -72,7 +59,7 @@ async def test_one_that_raises_each_time_is_left_alone_ever_longer_and_delays_no
 
 
 async def test_one_that_hangs_holds_up_one_worker(clock, errors):
-    queue, controller = WorkQueue(clock), Ticking(clock, errors)
+    queue, controller = WorkQueue(clock), FakeController(clock, errors)
     queue.add(Hanging(clock, errors))
     queue.add(controller)
     async with running(Runner("test", queue, workers=2)):
@@ -81,7 +68,7 @@ async def test_one_that_hangs_holds_up_one_worker(clock, errors):
 
 
 async def test_an_error_that_is_meant_to_end_the_process_does(clock, errors):
-    class Ending(Ticking):
+    class Ending(FakeController):
         async def sync(self):
             raise NodeDeleted("n1")
 

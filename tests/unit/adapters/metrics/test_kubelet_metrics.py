@@ -12,9 +12,8 @@ from agent.adapters.metrics.kubelet_metrics import KubeletMetrics
 from agent.controllers.certificates import CertificateMetrics
 from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info
-from agent.node import NodeClients
 from agent.process import Process
-from tests.fakes import START, FakeClock, FakeHost, FakeObjects, running
+from tests.fakes import START, FakeClock, FakeHost, FakeNodes, fake_clients, running
 from tests.settings import Config
 
 pytestmark = pytest.mark.anyio
@@ -98,15 +97,13 @@ def _rows(text):
 async def _exercised():
     """Every family, with samples that show its labels."""
     clock, sensors, certificates = FakeClock(), SensorMetrics(), CertificateMetrics("client")
-    objects = {name: FakeObjects(clock) for name in ("nodes", "leases", "csinodes", "events")}
-    process = Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
-    clients = NodeClients(status_nodes=objects["nodes"], lease_nodes=objects["nodes"], **objects)
-    process.add(Config(node_name="n1"), clients)
-    process.reflect(objects["nodes"])
+    nodes, process = FakeNodes(clock), Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
+    process.add(Config(node_name="n1"), fake_clients(clock, nodes))
+    process.reflect(nodes)
     process.start()
     async with running(*process.tasks, *process.lasting_tasks):
         await clock.advance(12)
-        objects["nodes"].cut()
+        nodes.cut()
         await clock.advance(1)
     sensors.read("nodefs", 0.1, failed=True)
     certificates.renewed(None, START)

@@ -6,39 +6,14 @@ import pytest
 
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
 from agent.klog import V2
-from agent.ports import Unavailable
 from tests.cluster.pairs import authority, client_pair
-from tests.fakes import FakeClock, settle
+from tests.fakes import FakeClock, FakeReviews, settle
 from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
 
 UNAUTHORIZED = Denial(401, "Unauthorized")
 STRICT = Serving(anonymous=False, token_reviews=True, access_reviews=True, client_ca_file="/ca.crt")
-
-
-class FakeReviews:
-    """An API server that knows some tokens and some rights, and counts how often it is asked."""
-
-    def __init__(self):
-        self.tokens, self.rights, self.asked = {}, set(), []
-        self.away = 0  # how many of the next questions get no answer
-
-    async def token(self, token):
-        self._ask("token")
-        name = self.tokens.get(token)
-        return {"authenticated": True, "user": {"username": name}} if name else {"authenticated": False}
-
-    async def access(self, question):
-        self._ask(question["resourceAttributes"]["subresource"])
-        attributes = question["resourceAttributes"]
-        return {"allowed": (question["user"], attributes["verb"], attributes["subresource"]) in self.rights}
-
-    def _ask(self, what):
-        self.asked.append(what)
-        if self.away:
-            self.away -= 1
-            raise Unavailable("connection refused")
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ from agent.core.pods.events import PodEvent, pod_events
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
-from tests.fakes import START, merged
+from agent.minicluster.patches import strategic_merge
+from agent.minicluster.pod_strategy import PODS
+from tests.fakes import START
 
 NOW = START.replace(microsecond=0)
 NODE = {
@@ -61,7 +63,7 @@ class Life:
             if (patch := status_patch(self.pod, status)) is None:
                 return
             self.events += pod_events(self.pod, status)
-            self.pod = merged(self.pod, patch)
+            self.pod = strategic_merge(self.pod, patch, PODS.merge_keys)
 
     def after(self, seconds: float) -> "Life":
         """Let time pass, waking when something is due."""

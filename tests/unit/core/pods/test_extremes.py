@@ -23,7 +23,8 @@ from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest, termination
 from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups
 from agent.core.times import parse_time
-from tests.fakes import merged
+from agent.minicluster.patches import strategic_merge
+from agent.minicluster.pod_strategy import PODS
 from tests.unit.core.pods.builders import NODE, NOW, Life, container, pod
 
 FAR = "9999-12-31T23:59:59Z"
@@ -139,7 +140,7 @@ def test_every_pod_has_a_next_status(the_pod, kill_request):
         assert next_at is None or next_at.tzinfo
         patch = status_patch(the_pod, status)
         pod_events(the_pod, status)
-        the_pod = merged(the_pod, patch) if patch else the_pod
+        the_pod = strategic_merge(the_pod, patch, PODS.merge_keys) if patch else the_pod
 
 
 @given(the_pod=pods())

@@ -3,41 +3,79 @@
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from agent.adapters.api_connection import ApiConnection
+from agent.adapters.certificates.csr_clients import KubeCSRs
+from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kube import KubeCSINodes, KubeEvents, KubeLeases, KubeNodes, KubeSelection
+from agent.adapters.kube import (
+    KubeCSINodes,
+    KubeEvents,
+    KubeLeases,
+    KubeNodes,
+    KubePods,
+    KubeSelection,
+    PodSelection,
+)
+from agent.core.csr import client_template, signing_request, usages
 from agent.core.events import STARTING, event_object
 from agent.core.lease import new_lease, renewed
 from agent.core.node import new_csinode, new_node
 from agent.core.nodestatus import desired_status
 from agent.core.patch import node_patch
+from agent.core.pods.static import Manifest, mirror_pod
 from agent.minicluster import MiniCluster
-from agent.ports import AlreadyExists, Conflict, NotFound
+from agent.ports import (
+    AlreadyExists,
+    Conflict,
+    CSINodeApi,
+    CSRApi,
+    EventApi,
+    LeaseApi,
+    NodeApi,
+    NotFound,
+    PodApi,
+    Rejected,
+    WatchApi,
+)
 from tests.cluster.api import NODES
-from tests.fakes import START, FakeClock, FakeObjects, facts, host_snapshot
+from tests.fakes import (
+    START,
+    FakeClock,
+    FakeCSINodes,
+    FakeCSRs,
+    FakeEvents,
+    FakeLeases,
+    FakeNodes,
+    FakePods,
+    facts,
+    host_snapshot,
+)
 
 pytestmark = pytest.mark.anyio
 
 
 @dataclass
 class Server:
-    nodes: Any
-    leases: Any
-    csinodes: Any
-    events: Any
-    own_node: Any
+    nodes: NodeApi
+    leases: LeaseApi
+    csinodes: CSINodeApi
+    events: EventApi
+    pods: PodApi
+    csrs: CSRApi
+    own_node: WatchApi
+    own_pods: WatchApi
 
 
-@pytest.fixture(params=["fake", "mini", "real"])
+@pytest.fixture(params=["fake", "mini", pytest.param("real", marks=pytest.mark.real)])
 async def server(request, tmp_path, node_name):
     if request.param == "fake":
         clock = FakeClock()
-        nodes = FakeObjects(clock)
-        yield Server(nodes, *(FakeObjects(clock) for _ in range(3)), own_node=nodes)
+        nodes, pods = FakeNodes(clock), FakePods(clock)
+        others = (FakeLeases(clock), FakeCSINodes(clock), FakeEvents(clock))
+        yield Server(nodes, *others, pods, FakeCSRs(clock, approves=False), own_node=nodes, own_pods=pods)
         return
     if request.param == "mini":
         async with MiniCluster() as cluster:
@@ -53,9 +91,15 @@ async def server(request, tmp_path, node_name):
 
 async def through(kubeconfig, name):
     connection = ApiConnection(await load_credentials(str(kubeconfig)), architecture="amd64", timeout_seconds=60)
-    own_node = KubeSelection.node(connection, name)
     yield Server(
-        KubeNodes(connection), KubeLeases(connection), KubeCSINodes(connection), KubeEvents(connection), own_node
+        KubeNodes(connection),
+        KubeLeases(connection),
+        KubeCSINodes(connection),
+        KubeEvents(connection),
+        KubePods(connection),
+        KubeCSRs(connection),
+        own_node=KubeSelection.node(connection, name),
+        own_pods=PodSelection(connection, name),
     )
     await connection.close()
 
@@ -73,6 +117,17 @@ async def owner(server, name):
 async def lease(server, name):
     uid = await owner(server, name)
     return await server.leases.create(new_lease(name, duration_seconds=40, owner_uid=uid, now=START))
+
+
+async def pod(server, name):
+    """A mirror pod, the only kind that a node may create."""
+    owner = await server.nodes.create(node(name))
+    spec = {"containers": [{"name": "main", "image": "pause:1"}]}
+    return await server.pods.create(mirror_pod(Manifest("/m", {"metadata": {"name": "p"}, "spec": spec}), owner, START))
+
+
+def names(listed):
+    return [obj["metadata"]["name"] for obj in listed.objects]
 
 
 async def test_what_is_not_there_is_not_found(server, node_name):
@@ -164,3 +219,36 @@ async def test_a_list_shows_our_node_and_no_other(server, node_name):
     created = await server.nodes.create(node(node_name))
     listed = await server.own_node.list()
     assert [found["metadata"]["uid"] for found in listed.objects] == [created["metadata"]["uid"]]
+
+
+async def test_a_pods_status_is_patched_by_whom_knows_its_uid(server, node_name):
+    created = await pod(server, node_name)
+    namespace, name, uid = (created["metadata"][field] for field in ("namespace", "name", "uid"))
+    patch = {"metadata": {"uid": uid}, "status": {"phase": "Running"}}
+    assert (await server.pods.patch_status(namespace, name, patch))["status"]["phase"] == "Running"
+    with pytest.raises(Rejected):
+        await server.pods.patch_status(namespace, name, {**patch, "metadata": {"uid": "another"}})
+
+
+async def test_a_pod_is_removed_at_once_by_whom_knows_its_uid(server, node_name):
+    created = await pod(server, node_name)
+    namespace, name, uid = (created["metadata"][field] for field in ("namespace", "name", "uid"))
+    with pytest.raises(Conflict):
+        await server.pods.delete(namespace, name, "another")
+    assert names(await server.own_pods.list()) == [name]
+    await server.pods.delete(namespace, name, uid)
+    assert names(await server.own_pods.list()) == []
+    with pytest.raises(NotFound):
+        await server.pods.patch_status(namespace, name, {"status": {"phase": "Failed"}})
+
+
+async def test_a_signing_request_without_a_name_gets_one_and_is_listed_alone(server, node_name):
+    template = client_template(node_name)
+    prepared = await KeyWorker().request(template)
+    request = signing_request(prepared.csr_pem, template, usages(template.signer, is_rsa=prepared.is_rsa))
+    first, second = await server.csrs.create(request), await server.csrs.create(request)
+    name = first["metadata"]["name"]
+    assert name.startswith("csr-")
+    assert name != second["metadata"]["name"]
+    assert (await server.csrs.get(name))["spec"]["request"] == request["spec"]["request"]
+    assert names(await server.csrs.named(name).list()) == [name]

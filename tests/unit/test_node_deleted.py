@@ -40,7 +40,7 @@ async def test_it_is_registered_again_within_a_second_and_lease_and_csinode_belo
 async def test_a_lease_that_was_collected_with_its_node_is_made_again_for_the_new_one(make_node, clock, nodes, leases):
     async with running(*make_node().tasks):
         await clock.advance(25)
-        leases.objects.clear()
+        leases.clear()
         await nodes.delete("n1")
         await clock.advance(1)
         assert owner(leases) == uid(nodes)
@@ -64,8 +64,8 @@ async def test_one_that_somebody_else_made_is_taken_over(make_node, clock, nodes
     async with running(*make_node().tasks):
         await clock.advance(25)
         await nodes.delete("n1")
-        leases.objects.clear()  # collected
-        csinodes.objects.clear()
+        leases.clear()  # collected
+        csinodes.clear()
         await nodes.create({"metadata": {"name": "n1", "labels": {"mine": "1"}}})
         for kind in (nodes, leases, csinodes):
             kind.calls.clear()
@@ -86,7 +86,7 @@ async def test_one_that_was_replaced_while_the_watch_was_down_is_noticed(make_no
         nodes.cut()
         await nodes.delete("n1")
         await nodes.create({"metadata": {"name": "n1"}})
-        leases.objects.clear()  # collected
+        leases.clear()  # collected
         await clock.advance(11)
         assert owner(leases) == uid(nodes)
 
@@ -95,7 +95,7 @@ async def test_a_kubelet_stays_idle_and_takes_up_a_node_that_others_make(make_no
     async with running(*make_node(**policy("idle")).tasks):
         await clock.advance(25)
         await nodes.delete("n1")
-        leases.objects.clear()
+        leases.clear()
         nodes.calls.clear()
         await clock.advance(40)
         assert nodes.times("create") == []

@@ -7,17 +7,13 @@ import pytest
 
 from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, Unavailable
-from tests.fakes import host_snapshot, running
+from tests.fakes import host_snapshot, running, succeed
 
 pytestmark = pytest.mark.anyio
 
 
 def away(_):
     return Unavailable("connection refused")
-
-
-def fine(_):
-    return None
 
 
 def renewals(leases):
@@ -33,7 +29,7 @@ async def test_after_an_outage_the_lease_is_renewed_within_one_period_and_the_rh
         nodes.fail = leases.fail = away
         nodes.cut()
         await clock.advance(seconds)
-        nodes.fail = leases.fail = fine
+        nodes.fail = leases.fail = succeed
         end, leases.calls[:] = clock.elapsed, []
         await clock.advance(40)
     assert renewals(leases)[0] - end <= 10.4
@@ -58,7 +54,7 @@ async def test_who_gets_through_first_wakes_the_others(make_node, clock, nodes, 
         nodes.cut()
         await clock.advance(60)
         leases.calls.clear()
-        nodes.fail = leases.fail = fine
+        nodes.fail = leases.fail = succeed
         await clock.advance(7)
         first_lease, first_watch = renewals(leases)[0], nodes.times("watch")[-1]
         assert first_watch == pytest.approx(first_lease)
