@@ -52,7 +52,7 @@ async def serve(
     zpages: Zpages = EMPTY,
 ) -> None:
     """Run a node until SIGTERM or SIGINT; SIGHUP reloads credentials and logging settings."""
-    log.info("Kubelet version", {"kubeletVersion": config.kubelet_version})
+    log.info("Kubelet version", {"kubeletVersion": config.node.kubelet_version})
     stop, reload = asyncio.Event(), asyncio.Event()
     daemon = _Daemon(config, manager or Systemd(), zpages, reload)
     stop_on_signals(stop, within_seconds=_STOP_SECONDS + daemon.grace_seconds)
@@ -63,8 +63,8 @@ async def serve(
         try:
             await daemon.run(stop, resources)
         except* NodeDeleted:
-            log.info("Ending, as --on-node-deleted=exit says", {"node": config.node_name})
-    log.info("Stopped kubelet", {"node": config.node_name})
+            log.info("Ending, as --on-node-deleted=exit says", {"node": config.node.node_name})
+    log.info("Stopped kubelet", {"node": config.node.node_name})
     if daemon.host.hangs:
         os._exit(0)  # a thread that reads a dead disk cannot be waited for
 
@@ -77,13 +77,13 @@ class _Daemon:
         self._clock = clock = SystemClock()
         self._metrics = ServerMetrics(clock)
         self._bootstrap = BootstrapPlan()
-        self.grace_seconds = requested_seconds(config.shutdown.grace_periods)
-        self.host = LinuxHost(config)
+        self.grace_seconds = requested_seconds(config.node.shutdown.grace_periods)
+        self.host = LinuxHost(config.process.host)
         self._process = Process(
             self.host,
             clock,
-            sensor_seconds=config.eviction.sensor_seconds,
-            node_name=config.node_name,
+            sensor_seconds=config.process.host.sensor_seconds,
+            node_name=config.node.node_name,
             booted_at=booted_at(),
         )
         queue: WorkQueue[Controller] = WorkQueue(clock)
@@ -95,12 +95,12 @@ class _Daemon:
             health=self._process.health.failures_only("certificates"),
         )
         self.notifier = Notifier(
-            node_name=config.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
+            node_name=config.node.node_name, manager=manager, clock=clock, isolation=self._isolation("notify")
         )
         self._health = HealthServer(
-            config.serving,
+            config.process.serving,
             clock=clock,
-            node_name=config.node_name,
+            node_name=config.node.node_name,
             loops=LOOPS,
             faults=self._process.health.faults,
             settings=zpages.settings,
@@ -125,16 +125,16 @@ class _Daemon:
     async def run(self, stop: asyncio.Event, resources: AsyncExitStack) -> None:
         """Connect to the API server, start the servers, and run all loops until `stop` is set."""
         config = self._config
-        credentials = await load_credentials(config.kubeconfig, self._bootstrap.pair)
-        connections = open_connections(credentials, config, self._reload.set)
+        credentials = await load_credentials(config.process.kubeconfig, self._bootstrap.pair)
+        connections = open_connections(credentials, config.node.heartbeat, self._reload.set)
         for connection in connections:
             resources.push_async_callback(connection.close)
-        check_reservations(config, await self.host.snapshot())
+        check_reservations(config.node, await self.host.snapshot())
         process, node = self._process, self._node(connections)
         servers = await self._servers(node, connections)
         resources.push_async_callback(servers.close)
         reloader = CredentialReloader(
-            kubeconfig=config.kubeconfig,
+            kubeconfig=config.process.kubeconfig,
             current=credentials,
             connections=connections,
             requested=self._reload,
@@ -156,7 +156,7 @@ class _Daemon:
             if isinstance(source, Collector):
                 process.metrics.collect(source.families)
         process.start()
-        log.info("Started kubelet", {"node": config.node_name, "server": credentials.server})
+        log.info("Started kubelet", {"node": config.node.node_name, "server": credentials.server})
         await supervise(
             [
                 *process.tasks,
@@ -179,8 +179,8 @@ class _Daemon:
         return self._process.unexpected.isolation(name, self._process.health.failures_only(name))
 
     def _node(self, connections: ApiConnections) -> Node:
-        node = self._process.add(self._config, clients_of(connections, self._config))
-        self._process.reflect(*watches_of(connections, self._config))
+        node = self._process.add(self._config.node, clients_of(connections, self._config.node))
+        self._process.reflect(*watches_of(connections, self._config.node))
         self._health.follow(node.view)
         self.notifier.follow(node.summary)
         return node
@@ -198,13 +198,13 @@ class _Daemon:
 
     def _sources(self, node: Node) -> Sources:
         """Return the sources of what the endpoints show."""
-        stats = StatsProvider(host=self.host, node_name=self._config.node_name, pods=node.pod_infos)
+        stats = StatsProvider(host=self.host, node_name=self._config.node.node_name, pods=node.pod_infos)
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
         kubelet = KubeletMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
         return Sources(
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
-            log_directory=Path(self._config.host_root, "var/log"),
+            log_directory=Path(self._config.process.host.root, "var/log"),
             summary=stats.summary,
             metrics=kubelet.metrics,
             resource_metrics=stats.resource,
@@ -217,7 +217,7 @@ class _Daemon:
 
     def _shutdown(self, node: Node) -> Sequence[ShutdownManager]:
         """Return the manager of graceful node shutdown, if the settings enable it."""
-        settings = self._config.shutdown
+        settings = self._config.node.shutdown
         if not settings.is_graceful:
             return ()
         return (

@@ -16,7 +16,7 @@ from agent.adapters.kube import (
     PodSelection,
 )
 from agent.adapters.manifests import ManifestFiles
-from agent.core.config import Config
+from agent.core.config import Heartbeat, NodeConfig
 from agent.node import NodeClients, PodClients
 from agent.ports import WatchApi
 
@@ -34,7 +34,9 @@ class ApiConnections(NamedTuple):
     rest: ApiConnection
 
 
-def open_connections(credentials: Credentials, config: Config, on_unauthorized: Callable[[], None]) -> ApiConnections:
+def open_connections(
+    credentials: Credentials, heartbeat: Heartbeat, on_unauthorized: Callable[[], None]
+) -> ApiConnections:
     """Return connections that open when they are first used; the caller closes each."""
     metrics = RequestMetrics()
 
@@ -47,7 +49,7 @@ def open_connections(credentials: Credentials, config: Config, on_unauthorized: 
             metrics=metrics,
         )
 
-    beat_seconds = config.heartbeat.request_timeout_seconds
+    beat_seconds = heartbeat.request_timeout_seconds
     return ApiConnections(
         lease=connection(beat_seconds),
         status=connection(beat_seconds),
@@ -58,7 +60,7 @@ def open_connections(credentials: Credentials, config: Config, on_unauthorized: 
     )
 
 
-def clients_of(connections: ApiConnections, config: Config) -> NodeClients:
+def clients_of(connections: ApiConnections, config: NodeConfig) -> NodeClients:
     """The connections as a node uses them."""
     return NodeClients(
         nodes=KubeNodes(connections.rest),
@@ -71,7 +73,7 @@ def clients_of(connections: ApiConnections, config: Config) -> NodeClients:
     )
 
 
-def _pod_clients(connections: ApiConnections, config: Config) -> PodClients:
+def _pod_clients(connections: ApiConnections, config: NodeConfig) -> PodClients:
     return PodClients(
         pods=KubePods(connections.pods),
         events=KubeEvents(connections.pods),
@@ -79,7 +81,7 @@ def _pod_clients(connections: ApiConnections, config: Config) -> PodClients:
     )
 
 
-def watches_of(connections: ApiConnections, config: Config) -> tuple[WatchApi, WatchApi | None]:
+def watches_of(connections: ApiConnections, config: NodeConfig) -> tuple[WatchApi, WatchApi | None]:
     """The node's own Node and, unless they are ignored, its pods, to be followed."""
     pods = None if config.pods.mode == "ignore" else PodSelection(connections.watch, config.node_name)
     return KubeSelection.node(connections.watch, config.node_name), pods

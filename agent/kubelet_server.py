@@ -62,13 +62,13 @@ class KubeletServerBuilder:
 
     async def build(self) -> KubeletServers:
         """Listen where the settings say. Raises StartError if that fails."""
-        serving, endpoints = self.config.serving, NodeEndpoints(self.sources, self.scheduling.clock)
+        serving, endpoints = self.config.process.serving, NodeEndpoints(self.sources, self.scheduling.clock)
         listeners: list[Listener] = []
         loops: list[Runnable] = []
         controllers: list[Controller] = []
         if serving.enabled:
             tls = await _load_tls(serving)
-            if self.config.certificates.serving_by_request:
+            if self.config.process.certificates.serving_by_request:
                 certificate, controller = self._signed_by_cluster(tls)
                 controllers.append(controller)
                 loops.append(certificate)
@@ -82,8 +82,10 @@ class KubeletServerBuilder:
 
     def _authenticated(self, endpoints: NodeEndpoints, certificate: ServingCertificate) -> Listener:
         """Listen for the kubelet's API over TLS."""
-        serving, clock = self.config.serving, self.scheduling.clock
-        auth_filter = AuthFilter(serving=serving, node_name=self.config.node_name, reviews=self.reviews, clock=clock)
+        serving, clock = self.config.process.serving, self.scheduling.clock
+        auth_filter = AuthFilter(
+            serving=serving, node_name=self.config.node.node_name, reviews=self.reviews, clock=clock
+        )
         table = full_table(serving, endpoints, self.sources, self.metrics, clock)
         api = KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter)
         sock = listen(serving.address, serving.port, flag="--port")
@@ -93,7 +95,7 @@ class KubeletServerBuilder:
 
     def _read_only(self, endpoints: NodeEndpoints) -> Listener:
         """Listen on the port that has neither TLS nor authentication."""
-        serving, clock = self.config.serving, self.scheduling.clock
+        serving, clock = self.config.process.serving, self.scheduling.clock
         table = read_only_table(endpoints, self.sources, self.metrics)
         api = KubeletApi(table, metrics=self.metrics, clock=clock)
         sock = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
@@ -101,15 +103,17 @@ class KubeletServerBuilder:
 
     def _signed_by_cluster(self, tls: Tls) -> tuple[ServingCertificate, Controller]:
         """Request the serving certificate from the cluster, as soon as the Node has an address."""
-        config, settings, clock = self.config, self.config.certificates, self.scheduling.clock
+        config, settings, clock = self.config, self.config.process.certificates, self.scheduling.clock
         files = (Path(settings.serving_certificate), Path(settings.serving_key))
         folder = Path(settings.directory)
         store = PemStore(folder, "kubelet-server", other=files if settings.serving_certificate else None)
         certificate = self._serving_certificate(store.path, store.path, tls)
         client_pair = PemStore(folder, "kubelet-client").path if settings.rotate_client else None
-        clients = KubeCSRClients(lambda: load_credentials(config.kubeconfig, client_pair))
+        clients = KubeCSRClients(lambda: load_credentials(config.process.kubeconfig, client_pair))
         controller = CertificateController(
-            WantedCertificate(kind="server", template=lambda: serving_template(config.node_name, self.addresses())),
+            WantedCertificate(
+                kind="server", template=lambda: serving_template(config.node.node_name, self.addresses())
+            ),
             store=store,
             requester=CSRRequester(clients=clients, keys=KeyWorker(), clock=clock),
             scheduling=self.scheduling,
@@ -120,7 +124,7 @@ class KubeletServerBuilder:
 
     async def _from_files(self, tls: Tls) -> tuple[ServingCertificate, Runnable]:
         """Load the files that the settings name, or have a self-signed certificate made where they name none."""
-        settings = self.config.certificates
+        settings = self.config.process.certificates
         certificate_path, key_path = Path(settings.serving_certificate), Path(settings.serving_key)
         if certificate_path != Path(settings.directory) / "kubelet.crt":
             certificate = self._serving_certificate(certificate_path, key_path, tls)
@@ -131,7 +135,7 @@ class KubeletServerBuilder:
             log.warning("Unable to write to --cert-dir, the serving key is in memory", {"certDir": settings.directory})
             make, certificate_path, key_path = write_self_signed, path_of(memory_file()), path_of(memory_file())
         certificate = self._serving_certificate(certificate_path, key_path, tls)
-        making = partial(make, certificate_path, key_path, host=self.config.node_name, key_worker=KeyWorker())
+        making = partial(make, certificate_path, key_path, host=self.config.node.node_name, key_worker=KeyWorker())
         return certificate, _SelfSigned(making, certificate)
 
     def _serving_certificate(self, certificate: Path, key: Path, tls: Tls) -> ServingCertificate:

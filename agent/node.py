@@ -16,7 +16,7 @@ from agent.controllers.startup import StartupLatency
 from agent.controllers.state import NodeDecoder, NodeState
 from agent.controllers.static_pods import StaticPodController
 from agent.controllers.status import StatusController
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.events import STARTING
 from agent.core.model import NodeAddress, NodeStatus, PodObject
 from agent.core.node_view import LoopFailure, NodeView, condition_rows, resource_rows
@@ -90,7 +90,7 @@ class Engine:
 class Node:
     """A node and the controllers that keep its objects true."""
 
-    def __init__(self, config: Config, clients: NodeClients, engine: Engine) -> None:
+    def __init__(self, config: NodeConfig, clients: NodeClients, engine: Engine) -> None:
         self._config = config
         self._clients = clients
         self._engine = engine

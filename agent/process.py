@@ -11,7 +11,7 @@ import msgspec
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.pods import PodWorkers
 from agent.controllers.startup import StartupLatency
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.metrics import Registry
 from agent.core.model import NodeObject, PodObject
 from agent.machinery.connectivity import Connectivity
@@ -92,7 +92,7 @@ class Process:
         self._longest_lease_seconds = 0.0
         self._reflectors: list[Runnable] = []
 
-    def add(self, config: Config, clients: NodeClients) -> Node:
+    def add(self, config: NodeConfig, clients: NodeClients) -> Node:
         """Host a further node."""
         node = Node(config, clients, self.engine)
         self._nodes[config.node_name] = node

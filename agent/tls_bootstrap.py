@@ -79,10 +79,10 @@ async def plan_bootstrap(
 async def _plan(
     config: Config, scheduling: Scheduling, on_new: Callable[[], None], key_worker: KeyWorker
 ) -> BootstrapPlan:
-    settings = config.certificates
-    if settings.bootstrap_kubeconfig and not config.kubeconfig:
+    settings = config.process.certificates
+    if settings.bootstrap_kubeconfig and not config.process.kubeconfig:
         raise StartError("--bootstrap-kubeconfig needs --kubeconfig, the file that is written with what was obtained")
-    if not config.kubeconfig:
+    if not config.process.kubeconfig:
         return BootstrapPlan()
     if settings.rotate_client:
         return await _plan_rotation(config, scheduling, on_new, key_worker)
@@ -93,17 +93,17 @@ async def _plan(
 
 async def _plan_single_certificate(config: Config, scheduling: Scheduling, key_worker: KeyWorker) -> BootstrapPlan:
     """Plan the bootstrap of a node whose certificate is not rotated."""
-    kubeconfig, bootstrap = Path(config.kubeconfig), Path(config.certificates.bootstrap_kubeconfig)
-    if await is_still_valid(kubeconfig, scheduling.clock.now(), node_name=config.node_name):
+    kubeconfig, bootstrap = Path(config.process.kubeconfig), Path(config.process.certificates.bootstrap_kubeconfig)
+    if await is_still_valid(kubeconfig, scheduling.clock.now(), node_name=config.node.node_name):
         log.log(V2, "Kubeconfig exists and is valid, skipping bootstrap", {"path": str(kubeconfig)})
         await asyncio.to_thread(remove_after_join, bootstrap)
         return BootstrapPlan()
     await _check_bootstrap_kubeconfig(bootstrap)
-    folder, done = Path(config.certificates.directory), asyncio.Event()
+    folder, done = Path(config.process.certificates.directory), asyncio.Event()
     store = PemStore(folder, _PREFIX)
     clients = KubeCSRClients(lambda: load_credentials(str(bootstrap)))
     controller = BootstrapController(
-        template=client_template(config.node_name),
+        template=client_template(config.node.node_name),
         state=BootstrapFiles(folder=folder, store=store, kubeconfig=kubeconfig, bootstrap=bootstrap),
         store=store,
         requester=CSRRequester(clients=clients, keys=key_worker, clock=scheduling.clock),
@@ -123,14 +123,15 @@ async def _plan_rotation(
     if not await _prepare_kubeconfig(config, clock):
         log.log(V2, "The kubeconfig has no client certificate, there is nothing to rotate")
         return BootstrapPlan()
-    store, template = _store(config, client_files(Path(config.kubeconfig))), client_template(config.node_name)
+    store = _store(config, client_files(Path(config.process.kubeconfig)))
+    template = client_template(config.node.node_name)
     embedded = await _store_embedded(config, store, clock)
     current, done = await store.current() or embedded, asyncio.Event()
 
     def on_certificate() -> None:
         done.set()
         on_new()
-        if bootstrap := config.certificates.bootstrap_kubeconfig:
+        if bootstrap := config.process.certificates.bootstrap_kubeconfig:
             asyncio.get_running_loop().run_in_executor(None, remove_after_join, Path(bootstrap))
 
     clients = KubeCSRClients(lambda: _best_credentials(config, store, clock))
@@ -150,11 +151,11 @@ async def _plan_rotation(
 
 async def _prepare_kubeconfig(config: Config, clock: Clock) -> bool:
     """Write the kubeconfig of a bootstrap. Returns whether it names a client certificate that can be rotated."""
-    kubeconfig, bootstrap = Path(config.kubeconfig), config.certificates.bootstrap_kubeconfig
+    kubeconfig, bootstrap = Path(config.process.kubeconfig), config.process.certificates.bootstrap_kubeconfig
     if not bootstrap:
-        await load_credentials(config.kubeconfig)
+        await load_credentials(config.process.kubeconfig)
         return await asyncio.to_thread(client_pair, kubeconfig) is not None
-    if await is_still_valid(kubeconfig, clock.now(), node_name=config.node_name):
+    if await is_still_valid(kubeconfig, clock.now(), node_name=config.node.node_name):
         log.log(V2, "Current kubeconfig file contents are still valid, no bootstrap necessary")
         await asyncio.to_thread(remove_after_join, Path(bootstrap))
         return True
@@ -176,7 +177,7 @@ async def _check_bootstrap_kubeconfig(bootstrap: Path) -> None:
 
 def _store(config: Config, files: tuple[Path, Path] | None = None) -> PemStore:
     """Return the store of the client certificate, which also looks at the files that the kubeconfig names."""
-    folder = Path(config.certificates.directory)
+    folder = Path(config.process.certificates.directory)
     store = PemStore(folder, _PREFIX)
     return PemStore(folder, _PREFIX, other=files) if files and files[0] != store.path else store
 
@@ -189,9 +190,9 @@ async def _store_embedded(config: Config, store: PemStore, clock: Clock) -> Cert
     current = await store.current()
     if current and not current.is_over(clock.now()):
         return None
-    if await asyncio.to_thread(client_files, Path(config.kubeconfig)):
+    if await asyncio.to_thread(client_files, Path(config.process.kubeconfig)):
         return None
-    pair = await asyncio.to_thread(client_pair, Path(config.kubeconfig))
+    pair = await asyncio.to_thread(client_pair, Path(config.process.kubeconfig))
     if pair is None:
         return None
     try:
@@ -202,15 +203,15 @@ async def _store_embedded(config: Config, store: PemStore, clock: Clock) -> Cert
         return read_certificates(pair.certificate_pem)[0]
     except ValueError as error:
         raise StartError(
-            f"the client certificate in --kubeconfig {config.kubeconfig} does not load: {error}"
+            f"the client certificate in --kubeconfig {config.process.kubeconfig} does not load: {error}"
         ) from error
 
 
 async def _best_credentials(config: Config, store: PemStore, clock: Clock) -> Credentials:
     """Load the stored certificate while it is usable, else the bootstrap kubeconfig."""
-    current, bootstrap = await store.current(), config.certificates.bootstrap_kubeconfig
+    current, bootstrap = await store.current(), config.process.certificates.bootstrap_kubeconfig
     if _is_usable(current, config, clock) or not bootstrap:
-        return await load_credentials(config.kubeconfig, store.path)
+        return await load_credentials(config.process.kubeconfig, store.path)
     return await load_credentials(bootstrap)
 
 
@@ -218,4 +219,5 @@ def _is_usable(current: Certificate | None, config: Config, clock: Clock) -> boo
     """Whether the node can start with this certificate; without bootstrap, it may be another node's."""
     if current is None or current.is_over(clock.now()):
         return False
-    return not config.certificates.bootstrap_kubeconfig or not is_of_another_node(current, config.node_name)
+    can_bootstrap = bool(config.process.certificates.bootstrap_kubeconfig)
+    return not can_bootstrap or not is_of_another_node(current, config.node.node_name)

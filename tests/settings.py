@@ -35,10 +35,9 @@ Resources = partial(
     ignore_eviction=False,
     overrides={},
     extended={},
-    from_cgroup=False,
 )
 Eviction = partial(
-    config.Eviction, hard=(), soft=(), transition_seconds=300.0, max_pod_grace_seconds=0, sensor_seconds=1.0
+    config.Eviction, hard=(), soft=(), transition_seconds=300.0, max_pod_grace_seconds=0, as_kubelet=False
 )
 Serving = partial(
     config.Serving,
@@ -81,24 +80,37 @@ Pods = partial(
     manifest_path="",
     manifest_check_seconds=20.0,
 )
-Config = partial(
-    config.Config,
-    kubeconfig="",
+HostConfig = partial(
+    config.HostConfig,
+    root="/",
     root_dir="/var/lib/kubelet",
-    host_root="/",
     machine_id_files=("/etc/machine-id", "/var/lib/dbus/machine-id"),
     boot_id_files=("/proc/sys/kernel/random/boot_id",),
+    resolved_name="",
+    from_cgroup=False,
+    sensor_seconds=1.0,
+)
+ProcessConfig = partial(
+    config.ProcessConfig,
+    kubeconfig="",
+    host=HostConfig(),
+    serving=Serving(),
+    certificates=Certificates(),
+)
+NodeConfig = partial(
+    config.NodeConfig,
+    node_name="n1",
     node_ips=(),
     node_ip_type="InternalIP",
     kubelet_version=KUBELET_VERSION,
+    kubelet_port=10250,
     container_runtime_version="",
     declared_features=(),
     registration=Registration(),
     heartbeat=Heartbeat(),
     resources=Resources(),
     eviction=Eviction(),
-    serving=Serving(),
-    certificates=Certificates(),
     shutdown=Shutdown(),
     pods=Pods(),
 )
+Config = partial(config.Config, process=ProcessConfig(), node=NodeConfig())

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent.core.config import Config
+from agent.core.config import ProcessConfig
 
 KEY_WORKER_MODULE = "agent.adapters.certificates.key_worker_main"
 
@@ -18,7 +18,7 @@ def python_module(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def prestart_key_worker(config: Config) -> subprocess.Popen[bytes] | None:
+def prestart_key_worker(config: ProcessConfig) -> subprocess.Popen[bytes] | None:
     """Start a key worker if a TLS bootstrap will need one; None if none will, or if the process does not start.
 
     So the key worker loads its libraries while the daemon loads its own.

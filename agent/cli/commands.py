@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import from_flags
-from agent.adapters.settings.node_config import node_config
 from agent.cli.daemon import COMPLETE, run_async, run_daemon, set_up_logging
 from agent.cli.grammar import KubeletCommand, KubeletGroup
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
 from agent.core.capacity import check_reservations
-from agent.core.config import Config
+from agent.core.config import Config, ProcessConfig
 from agent.core.errors import ConfigError
 from agent.core.times import parse_seconds
 
@@ -62,10 +62,10 @@ def show_config(context: typer.Context) -> None:
 def check_config(context: typer.Context) -> None:
     """Say whether settings, capacity and kubeconfig would let the daemon start here, and what has no effect."""
     settings = from_flags({name: value for name, value in context.obj.items() if name != "output"})
-    node = node_config(settings)
+    effective_config = build_config(settings)
     set_up_logging(settings)
-    run_async(_check_start(node))
-    typer.echo(f"The settings of node {node.node_name} are valid.")
+    run_async(_check_start(effective_config))
+    typer.echo(f"The settings of node {effective_config.node.node_name} are valid.")
 
 
 async def _check_start(config: Config) -> None:
@@ -75,14 +75,14 @@ async def _check_start(config: Config) -> None:
     """
     from agent.adapters.host import LinuxHost  # noqa: PLC0415  psutil, for this command alone
 
-    check_reservations(config, await LinuxHost(config).snapshot())
-    if config.kubeconfig:
+    check_reservations(config.node, await LinuxHost(config.process.host).snapshot())
+    if config.process.kubeconfig:
         from agent.adapters.credentials import load_credentials  # noqa: PLC0415  the Kubernetes client
 
-        await load_credentials(_first_kubeconfig(config))
+        await load_credentials(_first_kubeconfig(config.process))
 
 
-def _first_kubeconfig(config: Config) -> str:
+def _first_kubeconfig(config: ProcessConfig) -> str:
     """Return the kubeconfig that the daemon would read first."""
     bootstrap = config.certificates.bootstrap_kubeconfig
     try:

@@ -8,8 +8,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from agent import __version__, klog
+from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import Effective, from_flags
-from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import FLAGS
 from agent.core.errors import ConfigError
@@ -73,7 +73,7 @@ def run_daemon(flags: Mapping[str, Any]) -> None:
 
 def _serve(flags: Mapping[str, Any]) -> None:
     settings = from_flags(flags)
-    node = node_config(settings)
+    config = build_config(settings)
     from agent.adapters.child_process import prestart_key_worker  # noqa: PLC0415  for the daemon, not for --help
     from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  as above
     from agent.adapters.systemd import Systemd  # noqa: PLC0415  as above
@@ -83,12 +83,12 @@ def _serve(flags: Mapping[str, Any]) -> None:
     for name, value in sorted(pages.flagz.items()):
         log.log(klog.V1, klog.Unquoted(f"FLAG: --{name}={klog.quoted(value)}"))
     manager = Systemd.from_environment()  # before any child could inherit it
-    child = prestart_key_worker(node)  # before the imports that take longest
+    child = prestart_key_worker(config.process)  # before the imports that take longest
     from agent.adapters.certificates.key_worker import KeyWorker  # noqa: PLC0415  for the daemon
     from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
 
     work = serve(
-        node,
+        config,
         reread_logging=lambda: set_up_logging(from_flags(flags)),
         keys=KeyWorker(child),
         manager=manager,

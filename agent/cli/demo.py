@@ -92,7 +92,7 @@ async def _show_node(
 ) -> None:
     """Show a scene twice a second until the signal, the end, or the exit of the daemon."""
     clock = SystemClock()
-    host = LinuxHost(config)
+    host = LinuxHost(config.process.host)
     await host.snapshot()
     was_ready = False
     while daemon.returncode is None and (end is None or clock.monotonic() < end):
@@ -114,7 +114,7 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
         lease=cast("LeaseObject | None", store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE)),
         events=store.list("events", events.EVENT_NAMESPACE),
         signals=signal_observations(await host.glance()),
-        thresholds=config.eviction.hard,
+        thresholds=config.node.eviction.hard,
         now=datetime.now(UTC),
     )
 

@@ -16,8 +16,8 @@ import typer
 from agent import klog
 from agent.adapters import installation
 from agent.adapters.installation import STATE, UNIT, Installation, as_service_user
+from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import Effective, effective
-from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import OURS, Flag
 from agent.cli.join import (
@@ -58,7 +58,7 @@ def install(arguments: Sequence[str]) -> None:
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings, dry_run = effective(daemon), bool(line.values.get("dry-run"))
-    name = node_config(settings).node_name
+    name = build_config(settings).node.node_name
     paths = _paths(settings, is_joining=join_config is not None)
     command = installation.command()
     if not dry_run:

@@ -13,8 +13,8 @@ from typer.core import TyperCommand
 
 from agent import klog
 from agent.adapters.child_process import python_module
+from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import Effective, effective
-from agent.adapters.settings.node_config import node_config
 from agent.adapters.settings.pflag import WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.core.discovery import Token, parse_pins, parse_token
@@ -116,7 +116,7 @@ def join(arguments: Sequence[str]) -> None:
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings = effective(daemon)
-    paths, name = CredentialPaths.from_settings(settings), node_config(settings).node_name
+    paths, name = CredentialPaths.from_settings(settings), build_config(settings).node.node_name
     import asyncio  # noqa: PLC0415  too heavy for --help
 
     klog.set_up(settings.kubelet["logging"]["verbosity"], log_format=settings.kubelet["logging"]["format"])

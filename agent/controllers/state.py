@@ -8,7 +8,7 @@ import msgspec
 
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.startup import StartupLatency
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.model import NodeObject, NodeStatus, is_newer
 from agent.core.nodestatus import Facts, find_condition
 from agent.ports import Clock
@@ -27,7 +27,7 @@ class NodeState:
     """
 
     def __init__(
-        self, config: Config, monitor: HostMonitor, startup: StartupLatency, decoder: NodeDecoder, clock: Clock
+        self, config: NodeConfig, monitor: HostMonitor, startup: StartupLatency, decoder: NodeDecoder, clock: Clock
     ) -> None:
         self.config = config
         self.name = config.node_name

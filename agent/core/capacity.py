@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.errors import ConfigError
 from agent.core.model import HostSnapshot
 from agent.core.pressure import Threshold
@@ -44,7 +44,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
     return frozenset(cpus)
 
 
-def check_reservations(config: Config, host: HostSnapshot) -> None:
+def check_reservations(config: NodeConfig, host: HostSnapshot) -> None:
     """Raise a ConfigError where more is reserved than the machine has, as kubelet does at start."""
     reserved = parse_cpu_list(config.resources.reserved_cpus)
     if not reserved <= host.online_cpus:
@@ -65,7 +65,7 @@ def is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
-def own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+def own_capacity(config: NodeConfig, host: HostSnapshot) -> dict[str, Quantity]:
     """Return the capacity of the host as the settings change it, by resource."""
     resources = config.resources
     own = {"cpu": Quantity.of_millis(host.cpu_millicores), "memory": Quantity.of_bytes(host.memory_bytes)}
@@ -81,7 +81,7 @@ def own_capacity(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
     return {**own, **resources.extended}
 
 
-def own_allocatable(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
+def own_allocatable(config: NodeConfig, host: HostSnapshot) -> dict[str, Quantity]:
     """Return capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
     own = own_capacity(config, host)
     reserved = _reservations(config, own)
@@ -92,7 +92,7 @@ def own_allocatable(config: Config, host: HostSnapshot) -> dict[str, Quantity]:
     return left
 
 
-def _reservations(config: Config, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
+def _reservations(config: NodeConfig, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
     """Return what pods do not get of the capacity, by resource."""
     resources = config.resources
     kube, system = dict(resources.kube_reserved), dict(resources.system_reserved)

@@ -1,4 +1,4 @@
-"""Every setting of one node, with its unit and the checks that are ours.
+"""Every setting, with its unit and the checks that are ours: those of the process, and those of a node.
 
 Defaults, and what kubelet checks itself, are in agent/adapters/settings.
 """
@@ -81,7 +81,6 @@ class Resources:
     ignore_eviction: bool  # hard eviction thresholds do not come off allocatable
     overrides: Mapping[str, Quantity]  # reported instead of what the host has
     extended: Mapping[str, Quantity]  # such as nvidia.com/gpu
-    from_cgroup: bool  # our own cgroup's limits instead of the host's figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +91,7 @@ class Eviction:
     soft: tuple[Threshold, ...]
     transition_seconds: float  # how long a condition stays after it was last seen
     max_pod_grace_seconds: int  # how long a pod may take to go below a soft threshold
-    sensor_seconds: float  # how often the host is read; as kubelet from 10 s on
-
-    def __post_init__(self) -> None:
-        if self.sensor_seconds <= 0:
-            raise ConfigError("--sensor-interval must be greater than 0")
-
-    @property
-    def as_kubelet(self) -> bool:
-        """Whether pressure waits for the next status tick and capacity is read once, as in a kubelet."""
-        return self.sensor_seconds >= 10.0
+    as_kubelet: bool  # pressure waits for the next status tick, and capacity is read once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,26 +170,47 @@ class Pods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """One node's settings."""
+class HostConfig:
+    """How the machine is read."""
 
-    node_name: str
-    kubeconfig: str  # "": the service account of the pod we run in
-    root_dir: str
-    host_root: str  # where the host's root is mounted, for one who runs in a container
+    root: str  # where the host's root is mounted, for a process in a container
+    root_dir: str  # kubelet's own; its filesystem is nodefs
     machine_id_files: tuple[str, ...]  # the first that can be read
     boot_id_files: tuple[str, ...]
+    resolved_name: str  # whose addresses are looked up; "": the addresses of the nodes are set
+    from_cgroup: bool  # our own cgroup's limits instead of the host's figures
+    sensor_seconds: float  # how often what changes fast is read
+
+    def __post_init__(self) -> None:
+        if self.sensor_seconds <= 0:
+            raise ConfigError("--sensor-interval must be greater than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessConfig:
+    """What exists once per process, however many nodes it hosts."""
+
+    kubeconfig: str  # "": the service account of the pod we run in
+    host: HostConfig
+    serving: Serving
+    certificates: Certificates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """What belongs to one node."""
+
+    node_name: str
     node_ips: tuple[IPAddress, ...]
-    node_ip_type: NodeIPType  # ExternalIP if other nodes cannot route to the addresses
+    node_ip_type: NodeIPType  # ExternalIP for a node that the others cannot route to
     kubelet_version: str
+    kubelet_port: int  # reported in daemonEndpoints
     container_runtime_version: str
     declared_features: tuple[str, ...]  # what the gates let the Node declare, sorted as the API server wants it
     registration: Registration
     heartbeat: Heartbeat
     resources: Resources
     eviction: Eviction
-    serving: Serving
-    certificates: Certificates
     shutdown: Shutdown
     pods: Pods
 
@@ -210,3 +221,11 @@ class Config:
             )
         if self.node_ip_type not in get_args(NodeIPType):
             raise ConfigError(f'--node-ip-type must be InternalIP or ExternalIP, not "{self.node_ip_type}"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the daemon is started with: a process that hosts one node."""
+
+    process: ProcessConfig
+    node: NodeConfig

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.model import Condition, NodeObject, NodeStatus
 from agent.core.nodestatus import PRESSURE_TYPES
 from agent.core.pressure import CONDITION_OF_SIGNAL, Observation, Threshold
@@ -85,7 +85,7 @@ class NodeView:
     last_trouble: LoopFailure | None = None
 
 
-def condition_rows(config: Config, status: NodeStatus, signals: Mapping[str, Observation]) -> list[ConditionRow]:
+def condition_rows(config: NodeConfig, status: NodeStatus, signals: Mapping[str, Observation]) -> list[ConditionRow]:
     """Return the Node's conditions as they were reported, with the host's signals as they are."""
     thresholds = (*config.eviction.hard, *config.eviction.soft)
     return [_condition_row(condition, thresholds, signals) for condition in status.get("conditions") or ()]

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from agent.core.capacity import own_allocatable, own_capacity
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.errors import ConfigError
 from agent.core.model import (
     Condition,
@@ -46,7 +46,7 @@ PRESSURE_TYPES = tuple(_PRESSURE)
 class Facts:
     """The host, the settings, what the API server shows, and the time: all that a status depends on."""
 
-    config: Config
+    config: NodeConfig
     host: HostSnapshot
     observed: NodeStatus  # the Node's status as last seen; empty for a Node not created yet
     pressure: frozenset[str]  # the pressure conditions that hold
@@ -189,7 +189,7 @@ def node_info(facts: Facts) -> NodeStatus:
 
 def daemon_endpoints(facts: Facts) -> NodeStatus:
     """Where the kubelet's API is served; `Port` has a capital letter in the API."""
-    return {"daemonEndpoints": {"kubeletEndpoint": {"Port": facts.config.serving.port}}}
+    return {"daemonEndpoints": {"kubeletEndpoint": {"Port": facts.config.kubelet_port}}}
 
 
 def declared_features(facts: Facts) -> NodeStatus:

@@ -33,10 +33,13 @@ _SECONDS = 60.0
 async def live(kubeconfig: str, count: int) -> None:
     """Host so many nodes, and print what they cost in the second half of a while."""
     config = load(["--kubeconfig", kubeconfig])
-    connections = open_connections(await load_credentials(config.kubeconfig), config, lambda: None)
-    process = Process(LinuxHost(config), SystemClock(), sensor_seconds=config.eviction.sensor_seconds)
+    credentials = await load_credentials(config.process.kubeconfig)
+    connections = open_connections(credentials, config.node.heartbeat, lambda: None)
+    host = config.process.host
+    process = Process(LinuxHost(host), SystemClock(), sensor_seconds=host.sensor_seconds)
     nodes = [
-        process.add(replace(config, node_name=f"n{number}"), clients_of(connections, config)) for number in range(count)
+        process.add(replace(config.node, node_name=f"n{number}"), clients_of(connections, config.node))
+        for number in range(count)
     ]
     process.reflect(KubeSelection(connections.watch, "/api/v1/nodes", shape=NodeShape), PodSelection(connections.watch))
     process.start()

@@ -12,17 +12,17 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
 from agent.core.pressure import DEFAULT_HARD, parse_thresholds
 from agent.process import Process
-from tests.settings import Config, Eviction
+from tests.settings import Eviction, HostConfig
 
 _BUDGET = 0.003  # of one core
 
 
 async def cost(looks: int) -> float:
     """CPU seconds of one look, with the default thresholds."""
-    config = Config(node_name="n", eviction=Eviction(hard=parse_thresholds(DEFAULT_HARD)))
-    process = Process(LinuxHost(config), SystemClock(), sensor_seconds=1.0)
+    eviction = Eviction(hard=parse_thresholds(DEFAULT_HARD))
+    process = Process(LinuxHost(HostConfig()), SystemClock(), sensor_seconds=1.0)
     monitor = process.engine.monitor
-    await monitor.snapshot(config.eviction)
+    await monitor.snapshot(eviction)
     before = resource.getrusage(resource.RUSAGE_SELF)
     for _ in range(looks):
         await monitor.sync()

@@ -16,7 +16,7 @@ from agent.core.pressure import signal_observations
 from tests.cluster.command import run
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
-from tests.settings import Config
+from tests.settings import HostConfig
 
 KINDS = ("MemoryPressure", "PIDPressure", "DiskPressure")
 _MEMORY, _TASKS = "memory.available", "pid.available"
@@ -207,5 +207,5 @@ def small_disk(folder: Path, *, mebibytes: int) -> Iterator[Path]:
 
 
 def _left() -> dict[str, int]:
-    seen = signal_observations(asyncio.run(LinuxHost(Config(node_name="n")).snapshot()))
+    seen = signal_observations(asyncio.run(LinuxHost(HostConfig()).snapshot()))
     return {signal: observation.available for signal, observation in seen.items()}

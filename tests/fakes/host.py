@@ -4,7 +4,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from agent.controllers.state import NodeState
-from agent.core.config import Config
+from agent.core.config import NodeConfig
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network
 from agent.core.nodestatus import Facts
 from agent.core.usage import CgroupUsage, Detail, HostUsage
@@ -36,7 +36,7 @@ class FakeHost:
         return HostUsage(host=self.current, at=now, booted_at=START, root=CgroupUsage(since=START))
 
 
-def new_state(process: Process, config: Config) -> NodeState:
+def new_state(process: Process, config: NodeConfig) -> NodeState:
     """The state of a node that a process would host."""
     engine = process.engine
     return NodeState(config, engine.monitor, engine.startup, engine.node_decoder, engine.dependencies.clock)
@@ -73,7 +73,7 @@ def interface(name: str, *addresses: str, up: bool = True) -> Interface:
 def facts(**changes: Any) -> Facts:
     """Facts about a healthy node that was never seen before."""
     given: dict[str, Any] = {
-        "config": settings.Config(node_name="n1"),
+        "config": settings.NodeConfig(node_name="n1"),
         "host": host_snapshot(),
         "observed": {},
         "pressure": frozenset(),

@@ -55,7 +55,7 @@ from agent.ports import ApiError
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, facts, host_snapshot, new_state
 from tests.faults import objects
-from tests.settings import Config
+from tests.settings import NodeConfig
 
 Reader = Callable[[bytes], Any]
 
@@ -85,7 +85,7 @@ class Door:
 
     def __init__(self) -> None:
         self.connection: Any = Told()
-        self._config = Config(node_name=objects.NAME)
+        self._config = NodeConfig(node_name=objects.NAME)
         self._own_node = json.encode(objects.NODE)
         self._store = PodStore()
         self._correlator = Correlator()

@@ -8,7 +8,7 @@ import pytest
 from agent.adapters.host import LinuxHost
 from agent.adapters.metrics.stats_provider import StatsProvider
 from tests.parity.scrape import LACKING, Page, parsed, shape
-from tests.settings import Config
+from tests.settings import HostConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ def stats(tmp_path: Path) -> StatsProvider:
     for name, target in RECORDED["links"].items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).symlink_to(target)
-    host = LinuxHost(Config(node_name="vm", host_root=str(tmp_path), root_dir="/data"))
+    host = LinuxHost(HostConfig(root=str(tmp_path), root_dir="/data"))
     return StatsProvider(host=host, node_name="vm")
 
 

@@ -9,7 +9,7 @@ from agent.machinery.workqueue import WorkQueue
 from agent.node import Node
 from agent.process import Process
 from tests.fakes import FakeClock, FakeCSINodes, FakeHost, FakeLeases, FakeNodes, fake_clients, new_state
-from tests.settings import Config
+from tests.settings import NodeConfig
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def loop_health(process):
 
 @pytest.fixture
 def config():
-    return Config(node_name="n1")
+    return NodeConfig(node_name="n1")
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ class HostedNode:
 def make_node(clock, clients, nodes, host, rand):
     """A whole node on fakes, with the given settings."""
 
-    def build(*, clients=clients, nodes=nodes, pods=None, rand=rand, settings=None, **more):
-        config = Config(node_name="n1", **(settings or {}), **more)
-        process = Process(host, clock, sensor_seconds=config.eviction.sensor_seconds, node_name="n1", rand=rand)
+    def build(*, clients=clients, nodes=nodes, pods=None, rand=rand, sensor_seconds=1.0, settings=None, **more):
+        config = NodeConfig(node_name="n1", **(settings or {}), **more)
+        process = Process(host, clock, sensor_seconds=sensor_seconds, node_name="n1", rand=rand)
         node = process.add(config, clients)
         process.reflect(nodes, pods)
         return HostedNode(process, node)

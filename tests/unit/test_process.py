@@ -8,7 +8,7 @@ import pytest
 from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, NodeDeleted
 from tests.fakes import host_snapshot, running
-from tests.settings import Config, Heartbeat, Registration
+from tests.settings import Heartbeat, NodeConfig, Registration
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ def host_nodes(process, clients, nodes):
     """Nodes of one process, with the given names."""
 
     def build(names):
-        hosted = [process.add(Config(node_name=name), clients) for name in names]
+        hosted = [process.add(NodeConfig(node_name=name), clients) for name in names]
         process.reflect(nodes)
         process.start()
         return hosted
@@ -72,7 +72,7 @@ async def test_a_node_that_ends_with_its_node_object_takes_no_other_with_it(
     process, clients, clock, nodes, leases, host
 ):
     for name in ("n1", "n2"):
-        process.add(Config(node_name=name, registration=Registration(on_node_deleted="exit")), clients)
+        process.add(NodeConfig(node_name=name, registration=Registration(on_node_deleted="exit")), clients)
     process.reflect(nodes)
     process.start()
 
@@ -116,9 +116,9 @@ async def test_a_node_that_raises_in_every_sync_delays_no_other(process, clients
             raise RuntimeError("a bug")
 
     broken = replace(clients, lease_nodes=Broken(), leases=Broken(), status_nodes=Broken(), nodes=Broken())
-    process.add(Config(node_name="broken"), broken)
+    process.add(NodeConfig(node_name="broken"), broken)
     for number in range(999):
-        process.add(Config(node_name=f"n{number}"), clients)
+        process.add(NodeConfig(node_name=f"n{number}"), clients)
     process.reflect(nodes)
     process.start()
     async with running(*process.tasks, *process.lasting_tasks):

@@ -13,7 +13,7 @@ from agent.ports import StartError
 from agent.process import Process
 from agent.tls_bootstrap import plan_bootstrap
 from tests.fakes import FakeClock, FakeHost
-from tests.settings import Certificates, Config
+from tests.settings import Certificates, Config, ProcessConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -53,13 +53,15 @@ def embedded(pair):
 
 async def planned(pair, path, *, key_worker=None, **certificates):
     clock = Today(pair.certificate_pem)
-    config = Config(node_name="n1", kubeconfig=path, certificates=Certificates(**certificates))
+    process_config = ProcessConfig(kubeconfig=path, certificates=Certificates(**certificates))
     process = Process(FakeHost(), clock, sensor_seconds=1.0)
     health = process.health.failures_only("certificates")
     scheduling = Scheduling(
         loop="certificates", queue=WorkQueue(clock), dependencies=process.dependencies, health=health
     )
-    return await plan_bootstrap(config, scheduling=scheduling, on_new=lambda: None, key_worker=key_worker)
+    return await plan_bootstrap(
+        Config(process=process_config), scheduling=scheduling, on_new=lambda: None, key_worker=key_worker
+    )
 
 
 async def test_plain_credentials_need_nothing_before_or_beside_them(pair, tmp_path):
@@ -113,7 +115,7 @@ async def test_where_but_the_kubeconfig_is_missing_no_child_waits_for_the_next_r
     bootstrap, path = kubeconfig(tmp_path, {"token": "t"}), str(tmp_path / "missing")
     settings = {"bootstrap_kubeconfig": bootstrap, "rotate_client": True, "directory": str(tmp_path / "pki")}
     await PemStore(tmp_path / "pki", "kubelet-client").update(*pair)
-    child = prestart_key_worker(Config(node_name="n1", kubeconfig=path, certificates=Certificates(**settings)))
+    child = prestart_key_worker(ProcessConfig(kubeconfig=path, certificates=Certificates(**settings)))
     plan = await planned(pair, path, key_worker=KeyWorker(child), **settings)
     assert not plan.is_awaited
     assert child.returncode is not None

@@ -22,7 +22,7 @@ from agent.adapters.host.machine import (
     system_uuid,
 )
 from agent.adapters.host.usage import UsageReader
-from agent.core.config import Config
+from agent.core.config import HostConfig
 from agent.core.metrics import Family
 from agent.core.model import Filesystem, HostSnapshot, IPAddress
 from agent.core.usage import Detail, HostUsage, MemoryUsage
@@ -45,9 +45,9 @@ class _Kernel:
 class LinuxHost:
     """Reads the machine it runs on; what blocks runs in threads, and within a deadline."""
 
-    def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
+    def __init__(self, config: HostConfig, *, clock: Clock | None = None) -> None:
         self._config = config
-        self._files = HostFiles(Path(config.host_root))
+        self._files = HostFiles(Path(config.root))
         self._metrics = SensorMetrics()
         self._described = HostSnapshot(architecture=architecture())
         self._last = self._described
@@ -71,7 +71,7 @@ class LinuxHost:
         )
         self._resolver: DeadlineReader[tuple[IPAddress, ...]] = DeadlineReader(
             (),
-            {"resolver": lambda _: resolve(config.node_name)},
+            {"resolver": lambda _: resolve(config.resolved_name)},
             deadline_seconds=_RESOLVER_SECONDS,
             metrics=self._metrics,
         )
@@ -110,7 +110,7 @@ class LinuxHost:
     async def snapshot(self) -> HostSnapshot:
         """Read everything."""
         host = await self._description.read()
-        if all(ip.is_unspecified for ip in self._config.node_ips):
+        if self._config.resolved_name:
             addresses = await self._resolver.read()
             host = replace(host, network=replace(host.network, node_name_addresses=addresses))
         self._described = host
@@ -119,7 +119,7 @@ class LinuxHost:
     async def usage(self, detail: Detail) -> HostUsage:
         """Read what of the machine is in use, or of our own cgroup if the settings make that the machine."""
         usage = await self._usage.read(detail, self._last)
-        if self._config.resources.from_cgroup and usage.own:
+        if self._config.from_cgroup and usage.own:
             return replace(usage, root=usage.own)
         return usage
 
@@ -130,7 +130,7 @@ class LinuxHost:
             "memory": lambda kernel: replace(kernel, memory=memory_usage(files)),
             "pids": lambda kernel: replace(kernel, pids_used=pids_used(files)),
         }
-        if self._config.resources.from_cgroup:
+        if self._config.from_cgroup:
             sensors["cgroup"] = lambda kernel: replace(kernel, limits=own_limits(files))
         return sensors
 

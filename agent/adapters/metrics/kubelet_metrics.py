@@ -74,13 +74,13 @@ class KubeletMetrics:
 
     def _constants(self) -> Iterator[Family]:
         name = Gauge("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ("node",))
-        name.set(self._config.node_name, value=1)
+        name.set(self._config.node.node_name, value=1)
         cgroup = Gauge("kubelet_cgroup_version", "[ALPHA] cgroup version on the hosts.")
-        is_v2 = Path(self._config.host_root, "sys/fs/cgroup/cgroup.controllers").exists()
+        is_v2 = Path(self._config.process.host.root, "sys/fs/cgroup/cgroup.controllers").exists()
         cgroup.set(value=2 if is_v2 else 1)
         build = Gauge("kubernetes_build_info", _BUILD, _BUILD_LABELS)
         major, minor, _ = KUBELET_VERSION.removeprefix("v").split(".")
-        version, platform = self._config.kubelet_version, f"linux/{architecture()}"
+        version, platform = self._config.node.kubelet_version, f"linux/{architecture()}"
         build.set("", "", "", "", version, "", major, minor, platform, value=1)
         features = Gauge(
             "kubernetes_feature_enabled",

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
+from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import effective
-from agent.adapters.settings.node_config import node_config
 from agent.cli.join import CredentialPaths, daemon_flags, join_configuration, split_arguments
 from agent.core.errors import ConfigError
 
@@ -79,7 +79,7 @@ def test_the_daemon_gets_what_kubeadm_would_tell_a_kubelet_and_nothing_twice():
 def test_a_node_that_joined_serves_nobody_whom_the_cluster_does_not_know():
     settings = effective(["--read-only-port=10255"])
     flags = daemon_flags(["--read-only-port=10255"], CredentialPaths.from_settings(settings), settings)
-    serving = node_config(effective(flags)).serving
+    serving = build_config(effective(flags)).process.serving
     assert (serving.anonymous, serving.token_reviews, serving.access_reviews) == (False, True, True)
     assert serving.read_only_port == 10255  # as the user said
 

@@ -13,7 +13,11 @@ HARD = parse_thresholds({"memory.available": "100Mi"})
 
 @pytest.fixture
 def make(make_node):
-    return lambda **eviction: make_node(eviction=Eviction(hard=HARD, **eviction))
+    def build(*, as_kubelet=False, **settings):
+        eviction = Eviction(hard=HARD, as_kubelet=as_kubelet, **settings)
+        return make_node(eviction=eviction, sensor_seconds=10.0 if as_kubelet else 1.0)
+
+    return build
 
 
 def status_of(nodes, kind):
@@ -29,7 +33,7 @@ async def test_pressure_is_told_at_the_next_look_not_at_the_next_tick(make, cloc
 
 
 async def test_as_a_kubelet_it_waits_for_the_tick(make, clock, nodes, host):
-    async with running(*make(sensor_seconds=10).tasks):
+    async with running(*make(as_kubelet=True).tasks):
         await clock.advance(11)
         host.current = host_snapshot(memory_available_bytes=0)
         await clock.advance(8)
@@ -73,7 +77,7 @@ async def test_a_cpu_taken_offline_shows_without_a_restart(make, clock, nodes, h
 
 
 async def test_as_a_kubelet_the_size_is_read_once(make, clock, nodes, host):
-    async with running(*make(sensor_seconds=10).tasks):
+    async with running(*make(as_kubelet=True).tasks):
         host.current = host_snapshot(cpu_millicores=3000)
         await clock.advance(40)
         assert nodes.objects["n1"]["status"]["capacity"]["cpu"] == "4"
@@ -81,7 +85,7 @@ async def test_as_a_kubelet_the_size_is_read_once(make, clock, nodes, host):
 
 async def test_as_a_kubelet_what_could_not_be_read_at_first_is_told_later(make, clock, nodes, host):
     host.current = host_snapshot(cpu_millicores=0, nodefs=None)
-    async with running(*make(sensor_seconds=10).tasks):
+    async with running(*make(as_kubelet=True).tasks):
         await clock.advance(1)
         host.current = host_snapshot()
         await clock.advance(40)

@@ -111,7 +111,7 @@ async def test_500_pods_answer_a_log_request_with_one_decode_and_a_scrape_with_n
     for number in range(500):
         statuses = [{"name": "c", "image": "i", "state": state, "lastState": {}, "restartCount": 0}]
         store.upsert(pod(f"p{number}", phase="Running", startTime="2026-01-01T00:00:00Z", containerStatuses=statuses))
-    metrics = KubeletMetrics(Config(node_name="n1"), metrics=Registry(), pods=lambda: store.counts, feature_gates={})
+    metrics = KubeletMetrics(Config(), metrics=Registry(), pods=lambda: store.counts, feature_gates={})
     page = (await metrics.metrics()).decode()
     assert "kubelet_running_pods 500.0\n" in page
     assert 'kubelet_running_containers{container_state="running"} 500.0\n' in page

@@ -9,7 +9,7 @@ from agent.machinery.recorder import EventRecorder
 from agent.machinery.runner import Runner
 from agent.ports import Unavailable
 from tests.fakes import POD_NODE, ForgottenEvents, running, settle
-from tests.settings import Config, Pods
+from tests.settings import NodeConfig, Pods
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ def settings():
 
 @pytest.fixture
 def config(settings):
-    return Config(node_name="n1", pods=settings)
+    return NodeConfig(node_name="n1", pods=settings)
 
 
 async def test_a_pod_is_told_to_be_coming_and_then_to_run(controller, workers, pods, told):

@@ -11,7 +11,7 @@ from agent.machinery.runner import Runner, Scheduling
 from agent.machinery.workqueue import WorkQueue
 from agent.ports import Unavailable
 from tests.fakes import FakeRecorder, host_snapshot, new_state, running
-from tests.settings import Config, Eviction, Registration
+from tests.settings import Eviction, NodeConfig, Registration
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ def make(nodes, clock, events, process, loop_health):
     def build(rand=lambda: 0.0, **settings):
         dependencies, queue = replace(process.dependencies, rand=rand), WorkQueue(clock)
         scheduling = Scheduling(loop="status", queue=queue, dependencies=dependencies, health=loop_health)
-        config = Config(node_name="n1", **settings)
+        config = NodeConfig(node_name="n1", **settings)
         build.state = state = new_state(process, config)
         registration = Registering(state, nodes, events, scheduling)
         StatusController(

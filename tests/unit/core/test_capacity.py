@@ -9,7 +9,7 @@ from agent.core.nodestatus import allocatable, capacity, missing_capacity
 from agent.core.pressure import parse_thresholds
 from agent.core.quantity import Quantity
 from tests.fakes import GIB, facts, host_snapshot
-from tests.settings import Config, Eviction, Resources
+from tests.settings import Eviction, NodeConfig, Resources
 
 
 def disk(kibibytes):
@@ -18,7 +18,7 @@ def disk(kibibytes):
 
 def configured(hard=(), **resources):
     eviction = Eviction(hard=parse_thresholds(dict(hard)))
-    return Config(node_name="n1", resources=Resources(**resources), eviction=eviction)
+    return NodeConfig(node_name="n1", resources=Resources(**resources), eviction=eviction)
 
 
 def test_capacity_is_the_whole_machine():
@@ -39,7 +39,7 @@ def test_allocatable_is_capacity_less_reservations_and_hard_thresholds():
 
 def test_soft_thresholds_take_nothing_off_allocatable():
     soft = parse_thresholds({"memory.available": "1Gi"}, grace_periods={"memory.available": "1m"})
-    config = Config(node_name="n1", eviction=Eviction(soft=soft))
+    config = NodeConfig(node_name="n1", eviction=Eviction(soft=soft))
     assert allocatable(facts(config=config))["allocatable"]["memory"] == "8Gi"
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agent.core.errors import ConfigError
-from tests.settings import Config, Heartbeat, Serving
+from tests.settings import Heartbeat, NodeConfig, Serving
 
 
 def test_a_heartbeat_request_lasts_no_longer_than_the_shorter_of_the_two_periods():
@@ -12,7 +12,7 @@ def test_a_heartbeat_request_lasts_no_longer_than_the_shorter_of_the_two_periods
 @pytest.mark.parametrize("name", ["", "Node", "a_b", "-a", "a..b", "a" * 254])
 def test_a_name_that_no_node_can_have_is_refused(name):
     with pytest.raises(ConfigError, match="give another with --hostname-override"):
-        Config(node_name=name)
+        NodeConfig(node_name=name)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from agent.core.labels import Taint
 from agent.core.node import is_owned_by, new_csinode, new_node, reconcile_patch, with_own_metadata
 from agent.core.quantity import Quantity
 from tests.fakes import facts, host_snapshot
-from tests.settings import Config, Registration, Resources
+from tests.settings import NodeConfig, Registration, Resources
 
 ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 
 def registered(**registration):
-    node, _ = new_node(facts(config=Config(node_name="n1", registration=Registration(**registration))))
+    node, _ = new_node(facts(config=NodeConfig(node_name="n1", registration=Registration(**registration))))
     return node
 
 
@@ -97,7 +97,7 @@ def test_extended_resources_that_somebody_put_on_the_node_stay():
 
 
 def test_extended_resources_that_the_settings_name_do_not_flap():
-    config = Config(node_name="n1", resources=Resources(extended={"example.com/gpu": Quantity.parse("2")}))
+    config = NodeConfig(node_name="n1", resources=Resources(extended={"example.com/gpu": Quantity.parse("2")}))
     fresh, _ = new_node(facts(config=config))
     assert reconcile_patch(existing({"cpu": "4", "example.com/gpu": "2"}), fresh) == {}
 
@@ -120,7 +120,7 @@ def test_page_sizes_that_are_gone_are_removed_and_new_ones_added():
     ],
 )
 def test_a_cloud_controller_is_told_the_given_address(external, node_ips, annotation):
-    config = Config(
+    config = NodeConfig(
         node_name="n1",
         node_ips=tuple(ip_address(ip) for ip in node_ips),
         registration=Registration(external_cloud_provider=external),
@@ -138,7 +138,7 @@ def test_a_stale_provided_ip_is_taken_off_at_run_time():
 
 def test_an_address_that_is_not_ours_leaves_the_provided_ip_as_it_was():
     node = {"metadata": {"annotations": {"alpha.kubernetes.io/provided-node-ip": "1.2.3.4"}}}
-    config = Config(node_name="n1", node_ips=(ip_address("203.0.113.77"),))
+    config = NodeConfig(node_name="n1", node_ips=(ip_address("203.0.113.77"),))
     assert with_own_metadata(node, facts(config=config))["metadata"]["annotations"] == node["metadata"]["annotations"]
 
 

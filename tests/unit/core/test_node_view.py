@@ -3,10 +3,10 @@ import pytest
 from agent.core.node_view import condition_rows, format_bytes, resource_rows
 from agent.core.pressure import parse_thresholds, signal_observations
 from tests.fakes import GIB, host_snapshot
-from tests.settings import Config, Eviction
+from tests.settings import Eviction, NodeConfig
 
 HARD = parse_thresholds({"memory.available": "1Gi", "nodefs.available": "10%"})
-CONFIG = Config(node_name="n1", eviction=Eviction(hard=HARD))
+CONFIG = NodeConfig(node_name="n1", eviction=Eviction(hard=HARD))
 
 
 def shown(kind, status, **host):

@@ -16,7 +16,7 @@ from agent.core.nodestatus import (
     parse_node_ips,
 )
 from tests.fakes import START, facts, host_snapshot, interface
-from tests.settings import Config, Registration
+from tests.settings import NodeConfig, Registration
 
 BEGAN = "2026-01-02T03:04:05Z"
 LATER = "2026-01-02T03:05:05Z"
@@ -130,7 +130,7 @@ def network(*resolved, interfaces=(ETH0,), routes=(ROUTE4, ROUTE6)):
 
 
 def told(node_ip="", name="n1", **given):
-    config = Config(node_name=name, node_ips=parse_node_ips(node_ip))
+    config = NodeConfig(node_name=name, node_ips=parse_node_ips(node_ip))
     answer = addresses(facts(config=config, host=host_snapshot(network=network(**given) if given else network())))
     return [(entry["type"], entry["address"]) for entry in answer["addresses"]]
 
@@ -151,11 +151,11 @@ def test_internal_ips_come_first_and_the_hostname_last(node_ip, internal):
 
 
 def test_a_node_that_others_have_no_route_to_tells_an_external_ip():
-    config = Config(node_name="n1", node_ip_type="ExternalIP")
+    config = NodeConfig(node_name="n1", node_ip_type="ExternalIP")
     answer = addresses(facts(config=config, host=host_snapshot(network=network())))
     assert [entry["type"] for entry in answer["addresses"]] == ["ExternalIP", "Hostname"]
     with pytest.raises(ConfigError, match="--node-ip-type must be InternalIP or ExternalIP"):
-        Config(node_name="n1", node_ip_type="Hostname")
+        NodeConfig(node_name="n1", node_ip_type="Hostname")
 
 
 def test_a_name_that_is_an_address_is_the_address():
@@ -212,7 +212,7 @@ def test_node_ips_that_kubelet_refuses(text, message):
 
 
 def external(node_ip="", observed=None):
-    config = Config(
+    config = NodeConfig(
         node_name="n1",
         node_ips=parse_node_ips(node_ip),
         registration=Registration(external_cloud_provider=True),
@@ -234,7 +234,7 @@ def test_addresses_of_a_cloud_controller_are_left_alone():
 
 
 def test_the_node_is_the_machine_and_the_kubelet_that_is_reproduced():
-    config = Config(node_name="n1", container_runtime_version="fake://1")
+    config = NodeConfig(node_name="n1", container_runtime_version="fake://1")
     assert node_info(facts(config=config, host=host_snapshot(architecture="arm64")))["nodeInfo"] == {
         "machineID": "machine",
         "systemUUID": "system",
@@ -258,7 +258,7 @@ def test_the_endpoint_has_a_capital_letter_in_the_api():
 
 
 def test_the_features_of_the_settings_are_declared():
-    assert declared_features(facts(config=Config(node_name="n1", declared_features=("A", "B")))) == {
+    assert declared_features(facts(config=NodeConfig(node_name="n1", declared_features=("A", "B")))) == {
         "declaredFeatures": ["A", "B"]
     }
 

@@ -5,7 +5,7 @@ from agent.core.node_view import Renewal
 from agent.machinery.health import HealthRegistry
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import running
-from tests.settings import Eviction, Heartbeat, Registration
+from tests.settings import Heartbeat, Registration
 
 pytestmark = pytest.mark.anyio
 
@@ -163,7 +163,7 @@ async def test_of_several_nodes_the_one_that_is_late_is_named(registry, lease, c
 
 
 async def test_a_slow_sensor_interval_makes_no_node_red(make_node, clock):
-    node = make_node(eviction=Eviction(sensor_seconds=60.0))
+    node = make_node(sensor_seconds=60.0)
     clock.elapsed += 62
     assert "sensors" not in node.health.faults()
 

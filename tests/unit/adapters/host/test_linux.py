@@ -1,5 +1,4 @@
 import os
-from ipaddress import ip_address
 from pathlib import Path
 
 import psutil
@@ -9,7 +8,7 @@ from agent.adapters.host import LinuxHost
 from agent.adapters.host.files import HostFiles
 from agent.core.model import DefaultRoute
 from tests.fakes import until
-from tests.settings import Config, Resources
+from tests.settings import HostConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -50,8 +49,7 @@ def write(root: Path, files):
 
 
 def host_at(root, **settings):
-    settings = {"node_name": "n1", "node_ips": (ip_address("192.0.2.1"),), **settings}
-    return LinuxHost(Config(host_root=str(root), **settings))
+    return LinuxHost(HostConfig(root=str(root), **settings))
 
 
 async def snapshot(root: Path, files, **settings):
@@ -124,7 +122,7 @@ async def test_storage_is_the_filesystem_that_would_hold_the_root_dir(tmp_path):
 
 
 async def test_the_real_machine_agrees_with_psutil():
-    host = await LinuxHost(Config(node_name="localhost", root_dir="/")).snapshot()
+    host = await LinuxHost(HostConfig(resolved_name="localhost", root_dir="/")).snapshot()
     assert host.memory_bytes == psutil.virtual_memory().total
     assert host.cpu_millicores == 1000 * psutil.cpu_count()
     assert 0 < host.memory_available_bytes < host.memory_bytes
@@ -133,7 +131,7 @@ async def test_the_real_machine_agrees_with_psutil():
 
 
 async def test_a_name_that_nobody_knows_has_no_addresses():
-    host = await LinuxHost(Config(node_name="no-such-name.invalid")).snapshot()
+    host = await LinuxHost(HostConfig(resolved_name="no-such-name.invalid")).snapshot()
     assert host.network.node_name_addresses == ()
 
 
@@ -164,11 +162,10 @@ UNLIMITED = {
     ("limits", "root"), [(V2_LIMITS, CGROUP_V2), (V1_LIMITS, CGROUP_V1)], ids=["cgroup v2", "cgroup v1"]
 )
 async def test_a_containers_own_limits_can_be_told_instead(tmp_path, limits, root):
-    ours = Resources(from_cgroup=True)
-    host = await snapshot(tmp_path, TREE | root | limits, resources=ours)
+    host = await snapshot(tmp_path, TREE | root | limits, from_cgroup=True)
     assert (host.cpu_millicores, host.memory_bytes, host.memory_available_bytes) == (1500, 2000000, 1200000)
     unlimited = {name: text for name, text in UNLIMITED.items() if name in limits}
-    host = await snapshot(tmp_path, unlimited, resources=ours)
+    host = await snapshot(tmp_path, unlimited, from_cgroup=True)
     assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
     host = await snapshot(tmp_path, limits)
     assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
@@ -185,13 +182,13 @@ LIMITED_TO_ONE_CPU = {
     ("limits", "root"), [(V2_LIMITS, CGROUP_V2), (V1_LIMITS, CGROUP_V1)], ids=["cgroup v2", "cgroup v1"]
 )
 async def test_a_container_may_be_limited_to_some_cpus(tmp_path, limits, root):
-    host = await snapshot(tmp_path, TREE | root | limits | LIMITED_TO_ONE_CPU, resources=Resources(from_cgroup=True))
+    host = await snapshot(tmp_path, TREE | root | limits | LIMITED_TO_ONE_CPU, from_cgroup=True)
     assert host.cpu_millicores == 1000
 
 
 async def test_the_root_of_cgroup_v2_has_no_limits(tmp_path, caplog):
     files = TREE | CGROUP_V2 | {"proc/self/cgroup": "0::/\n"}
-    host = await snapshot(tmp_path, files, resources=Resources(from_cgroup=True))
+    host = await snapshot(tmp_path, files, from_cgroup=True)
     assert (host.cpu_millicores, host.memory_bytes) == (3000, MEM_TOTAL)
     assert not caplog.records
 

@@ -8,7 +8,7 @@ import pytest
 from agent.adapters.host import LinuxHost
 from agent.core.usage import Detail, Pressure, Processes, Stall
 from tests.fakes import FakeClock
-from tests.settings import Config, Resources
+from tests.settings import HostConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ def write(root: Path, files):
 
 
 def host_at(root):
-    return LinuxHost(Config(node_name="n1", host_root=str(root), root_dir="/"))
+    return LinuxHost(HostConfig(root=str(root), root_dir="/"))
 
 
 async def usage_of(root, *trees, detail=Detail.MOUNTS):
@@ -132,7 +132,7 @@ async def test_the_cgroup_we_run_in(tmp_path):
 
 async def test_our_own_cgroup_can_be_told_as_the_machine(tmp_path):
     write(tmp_path, TREE | V2 | OWN)
-    config = Config(node_name="n1", host_root=str(tmp_path), resources=Resources(from_cgroup=True))
+    config = HostConfig(root=str(tmp_path), from_cgroup=True)
     usage = await LinuxHost(config).usage(Detail.COUNTERS)
     assert (usage.root.cpu.total_ns, usage.root.memory.working_set_bytes) == (5000, 600)
 
@@ -202,7 +202,7 @@ async def test_the_first_to_ask_is_told_a_rate_too(tmp_path):
             write(tmp_path, {"sys/fs/cgroup/cpuacct/cpuacct.usage": str(123456789012 + int(2e9 * seconds))})
 
     clock = Busy()
-    host = LinuxHost(Config(node_name="n1", host_root=str(tmp_path)), clock=clock)
+    host = LinuxHost(HostConfig(root=str(tmp_path)), clock=clock)
     assert (await host.usage(Detail.COUNTERS)).root.cpu.nanocores == 2 * 10**9
     waited = clock.monotonic()
     assert 0 < waited <= 0.5
@@ -243,7 +243,7 @@ async def test_a_machine_that_tells_nothing_has_no_figures(tmp_path):
 
 
 async def test_this_machine_has_figures():
-    usage = await LinuxHost(Config(node_name="n1", root_dir="/")).usage(Detail.NODE)
+    usage = await LinuxHost(HostConfig(root_dir="/")).usage(Detail.NODE)
     assert usage.root.cpu.total_ns >= usage.root.cpu.user_ns > 0
     assert 0 < usage.root.memory.working_set_bytes < usage.root.memory.total_bytes
     assert usage.nodefs.used_bytes > 0

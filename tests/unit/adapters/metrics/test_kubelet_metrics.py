@@ -14,7 +14,7 @@ from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeNodes, fake_clients, running
-from tests.settings import Config
+from tests.settings import Config, NodeConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +29,7 @@ def own(*measured, counts=None):
     metrics, counts = Registry(), counts or PodCounts()
     for one in measured:
         metrics.collect(one.families)
-    return KubeletMetrics(
-        Config(node_name="n1"), metrics=metrics, pods=lambda: counts, feature_gates={"AllAlpha": True}
-    )
+    return KubeletMetrics(Config(), metrics=metrics, pods=lambda: counts, feature_gates={"AllAlpha": True})
 
 
 async def test_a_node_tells_what_it_is():
@@ -98,7 +96,7 @@ async def _exercised():
     """Every family, with samples that show its labels."""
     clock, sensors, certificates = FakeClock(), SensorMetrics(), CertificateMetrics("client")
     nodes, process = FakeNodes(clock), Process(FakeHost(clock), clock, sensor_seconds=1.0, rand=lambda: 0.0)
-    process.add(Config(node_name="n1"), fake_clients(clock, nodes))
+    process.add(NodeConfig(node_name="n1"), fake_clients(clock, nodes))
     process.reflect(nodes)
     process.start()
     async with running(*process.tasks, *process.lasting_tasks):

@@ -100,8 +100,9 @@ def test_drop_ins_merge_maps_and_replace_lists_in_lexical_order(config, drop_ins
 
 def test_our_own_settings_are_a_second_document_and_flags_win_over_them(config):
     own = f"maxPods: 7\n---\n{FAKE}sensorInterval: 3s\ncapacity: {{cpu: '8'}}\ncapacityFrom: cgroup\n"
-    node = load([config(own), "--sensor-interval=4s", "--hostname-override=n1"])
-    assert (node.resources.max_pods, node.resources.from_cgroup, node.eviction.sensor_seconds) == (7, True, 4.0)
+    settings = load([config(own), "--sensor-interval=4s", "--hostname-override=n1"])
+    host = settings.process.host
+    assert (settings.node.resources.max_pods, host.from_cgroup, host.sensor_seconds) == (7, True, 4.0)
 
 
 def test_our_own_document_alone_is_refused_as_a_file_without_kubelets(config):
@@ -160,8 +161,8 @@ def test_what_kubelet_removed_is_a_warning_with_the_version_unless_strict(flag, 
 
 def test_the_old_name_of_the_bootstrap_kubeconfig_still_means_it():
     old, new = "--experimental-bootstrap-kubeconfig=/old", "--bootstrap-kubeconfig=/new"
-    assert load([old]).certificates.bootstrap_kubeconfig == "/old"
-    assert load([old, new]).certificates.bootstrap_kubeconfig == "/new"
+    assert load([old]).process.certificates.bootstrap_kubeconfig == "/old"
+    assert load([old, new]).process.certificates.bootstrap_kubeconfig == "/new"
 
 
 def test_relative_paths_are_relative_to_the_file(config, tmp_path):

@@ -8,7 +8,18 @@ from agent.core.errors import ConfigError
 from agent.core.labels import Taint
 from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.quantity import Quantity
-from tests.settings import Certificates, Config, Eviction, Heartbeat, Pods, Registration, Resources, Serving
+from tests.settings import (
+    Certificates,
+    Eviction,
+    Heartbeat,
+    HostConfig,
+    NodeConfig,
+    Pods,
+    ProcessConfig,
+    Registration,
+    Resources,
+    Serving,
+)
 
 FEATURES = (
     "ExtendWebSocketsToKubelet",
@@ -28,14 +39,19 @@ def test_without_flags_everything_is_the_default():
     made_here = Certificates(  # as in a kubelet, which makes them there
         serving_certificate="/var/lib/kubelet/pki/kubelet.crt", serving_key="/var/lib/kubelet/pki/kubelet.key"
     )
-    assert config == Config(node_name="n1", certificates=made_here, **about_us)
+    assert config.node == NodeConfig(node_name="n1", **about_us)
+    assert config.process == ProcessConfig(host=HostConfig(resolved_name="n1"), certificates=made_here)
 
 
 def test_the_defaults_are_kubelets():
     config = load(["--hostname-override=n1"])
-    assert (config.heartbeat.status_update_seconds, config.heartbeat.status_report_seconds) == (10, 300)
-    assert (config.heartbeat.lease_duration_seconds, config.heartbeat.lease_renew_seconds) == (40, 10)
-    assert (config.resources.max_pods, config.serving.port, config.serving.healthz_port) == (110, 10250, 10248)
+    assert (config.node.heartbeat.status_update_seconds, config.node.heartbeat.status_report_seconds) == (10, 300)
+    assert (config.node.heartbeat.lease_duration_seconds, config.node.heartbeat.lease_renew_seconds) == (40, 10)
+    assert (config.node.resources.max_pods, config.process.serving.port, config.process.serving.healthz_port) == (
+        110,
+        10250,
+        10248,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +70,7 @@ def test_a_number_that_no_kubelet_takes_is_named(flag, message):
 
 
 def test_the_version_that_is_told_can_be_set_as_in_a_kubelet():
-    assert load(["--hostname-override=n1", "--version=v1.36.3-x"]).kubelet_version == "v1.36.3-x"
+    assert load(["--hostname-override=n1", "--version=v1.36.3-x"]).node.kubelet_version == "v1.36.3-x"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +82,7 @@ def test_the_version_that_is_told_can_be_set_as_in_a_kubelet():
     ],
 )
 def test_a_feature_is_declared_while_its_gate_is_on(gates, declared):
-    assert load(["--hostname-override=n1", f"--feature-gates={gates}"]).declared_features == declared
+    assert load(["--hostname-override=n1", f"--feature-gates={gates}"]).node.declared_features == declared
 
 
 def test_flags_about_the_node_find_their_place():
@@ -79,8 +95,8 @@ def test_flags_about_the_node_find_their_place():
             "--host-root=/host --kubelet-version=v1.2.3 --machine-id-file=/a,/b --boot_id_file=/c"
         )
     )
-    assert config.node_name == "n1"
-    assert config.registration == Registration(
+    assert config.node.node_name == "n1"
+    assert config.node.registration == Registration(
         register_node=False,
         labels={"a": "1", "b": "3", "c": ""},
         taints=(Taint("t", "v", "NoSchedule"),),
@@ -88,11 +104,17 @@ def test_flags_about_the_node_find_their_place():
         external_cloud_provider=True,
         controller_attach_detach=False,
     )
-    assert config.heartbeat == Heartbeat(status_update_seconds=20, status_report_seconds=60, lease_duration_seconds=60)
-    assert config.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
-    assert (config.root_dir, config.kubeconfig, config.host_root) == ("/data", "/k", "/host")
-    assert config.kubelet_version == "v1.2.3"
-    assert (config.machine_id_files, config.boot_id_files) == (("/a", "/b"), ("/c",))
+    assert config.node.heartbeat == Heartbeat(
+        status_update_seconds=20, status_report_seconds=60, lease_duration_seconds=60
+    )
+    assert config.process.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
+    assert (config.process.host.root_dir, config.process.kubeconfig, config.process.host.root) == (
+        "/data",
+        "/k",
+        "/host",
+    )
+    assert config.node.kubelet_version == "v1.2.3"
+    assert (config.process.host.machine_id_files, config.process.host.boot_id_files) == (("/a", "/b"), ("/c",))
 
 
 def test_flags_about_serving_find_their_place(tmp_path):
@@ -120,7 +142,7 @@ def test_flags_about_serving_find_their_place(tmp_path):
         tls_min_version="VersionTLS13",
         tls_cipher_suites=("TLS_AES_128_GCM_SHA256",),
     )
-    assert load(shlex.split(flags)).serving == expected
+    assert load(shlex.split(flags)).process.serving == expected
 
 
 def test_with_a_file_serving_is_closed_to_strangers_and_without_one_open_as_in_a_kubelet(tmp_path):
@@ -129,7 +151,7 @@ def test_with_a_file_serving_is_closed_to_strangers_and_without_one_open_as_in_a
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
         "enableSystemLogHandler: false\nenableProfilingHandler: false\nenableDebugFlagsHandler: false\n"
     )
-    closed, opened = (load(["--hostname-override=n", *flags]).serving for flags in ([f"--config={file}"], []))
+    closed, opened = (load(["--hostname-override=n", *flags]).process.serving for flags in ([f"--config={file}"], []))
     assert (closed.anonymous, closed.token_reviews, closed.access_reviews, closed.read_only_port) == (
         False,
         True,
@@ -153,7 +175,7 @@ def test_flags_about_resources_find_their_place():
             "--capacity=cpu=8 --extended-resources=nvidia.com/gpu=2 --capacity-from=cgroup"
         )
     )
-    assert config.resources == Resources(
+    assert config.node.resources == Resources(
         max_pods=29,
         pods_per_core=2,
         kube_reserved={"memory": Quantity.parse("1Gi")},
@@ -163,8 +185,8 @@ def test_flags_about_resources_find_their_place():
         ignore_eviction=True,
         overrides={"cpu": Quantity.parse("8")},
         extended={"nvidia.com/gpu": Quantity.parse("2")},
-        from_cgroup=True,
     )
+    assert config.process.host.from_cgroup
 
 
 def test_flags_about_eviction_find_their_place():
@@ -176,15 +198,15 @@ def test_flags_about_eviction_find_their_place():
         )
     )
     reclaim = ThresholdValue(64 * 2**20)
-    assert config.eviction == Eviction(
+    assert config.node.eviction == Eviction(
         hard=(
             Threshold("memory.available", ThresholdValue(500 * 2**20), reclaim),
             Threshold("nodefs.available", ThresholdValue(percent=10.0)),
         ),
         soft=(Threshold("memory.available", ThresholdValue(2**30), reclaim, 60.0),),
         transition_seconds=30,
-        sensor_seconds=0.5,
     )
+    assert config.process.host.sensor_seconds == 0.5
 
 
 @pytest.mark.parametrize(
@@ -213,17 +235,17 @@ def test_what_is_said_about_pods_finds_its_place():
     config = load(
         ["--hostname-override=n", "--pods=refuse", "--job-run-for=1m", "--allowed-unsafe-sysctls=kernel.msg*,net.*"]
     )
-    assert config.pods == Pods(mode="refuse", job_run_seconds=60, allowed_sysctls=("kernel.msg*", "net.*"))
+    assert config.node.pods == Pods(mode="refuse", job_run_seconds=60, allowed_sysctls=("kernel.msg*", "net.*"))
 
 
 def test_who_sees_the_page_is_said_by_a_flag_or_a_field(tmp_path):
-    assert load([]).serving.status_page == "loopback"
-    assert load(["--status-page=all"]).serving.status_page == "all"
+    assert load([]).process.serving.status_page == "loopback"
+    assert load(["--status-page=all"]).process.serving.status_page == "all"
     file = tmp_path / "kubelet.yaml"
     kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n---\n"
     fake = "apiVersion: fake-kubelet.dev/v1alpha1\nkind: FakeKubeletConfiguration\nstatusPage: none\n"
     file.write_text(kubelet + fake)
-    assert load([f"--config={file}"]).serving.status_page == "none"
+    assert load([f"--config={file}"]).process.serving.status_page == "none"
 
 
 def test_the_start_line_of_an_eks_node_works():
@@ -236,15 +258,15 @@ def test_the_start_line_of_an_eks_node_works():
             f"--container-runtime=remote --node-labels={labels} --max-pods=29 --hostname-override=ip-10-20-11-32"
         )
     )
-    assert (len(config.registration.labels), config.resources.max_pods) == (7, 29)
-    assert [str(ip) for ip in config.node_ips] == ["10.20.11.32"]
-    assert config.registration.external_cloud_provider is False
+    assert (len(config.node.registration.labels), config.node.resources.max_pods) == (7, 29)
+    assert [str(ip) for ip in config.node.node_ips] == ["10.20.11.32"]
+    assert config.node.registration.external_cloud_provider is False
 
 
 def test_the_periods_of_a_graceful_shutdown_find_their_place(tmp_path):
     file = tmp_path / "kubelet.yaml"
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     file.write_text(head + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n")
-    assert load([f"--config={file}"]).shutdown.grace_periods == ((0, 20), (2_000_000_000, 10))
+    assert load([f"--config={file}"]).node.shutdown.grace_periods == ((0, 20), (2_000_000_000, 10))
     file.write_text(head + "shutdownGracePeriodByPodPriority: [{priority: 5, shutdownGracePeriodSeconds: 7}]\n")
-    assert load([f"--config={file}"]).shutdown.grace_periods == ((5, 7),)
+    assert load([f"--config={file}"]).node.shutdown.grace_periods == ((5, 7),)

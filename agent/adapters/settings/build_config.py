@@ -1,4 +1,4 @@
-"""Effective settings → the Config that the controllers use."""
+"""Effective settings → Config."""
 
 import socket
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from agent.core.config import (
     Config,
     Eviction,
     Heartbeat,
+    HostConfig,
+    NodeConfig,
     Pods,
+    ProcessConfig,
     Registration,
     Resources,
     Serving,
@@ -29,6 +32,7 @@ from agent.core.quantity import Quantity, QuantityError
 from agent.core.shutdown import GracePeriod, grace_periods
 from agent.core.times import parse_seconds
 
+_KUBELET_SENSOR_SECONDS = 10.0  # kubelet v1.36: eviction_manager.go, how often it looks at the host
 _CLIENT_GO_QPS, _CLIENT_GO_BURST = 5, 10  # client-go: the defaults of rest/config.go
 
 # component-helpers v0.36: nodedeclaredfeatures/features, each declared while the gate of its name is on. Left out is
@@ -41,29 +45,47 @@ _DECLARABLE_FEATURES = (
 )
 
 
-def node_config(settings: Effective) -> Config:
-    """Return one node's settings. Raises ConfigError for what no kubelet would start with."""
-    flags = settings.flags
-    return Config(
+def build_config(settings: Effective) -> Config:
+    """Return the settings of a process and its node. Raises ConfigError for what no kubelet would start with."""
+    node = _node(settings)
+    return Config(process=_process(settings, node), node=node)
+
+
+def _node(settings: Effective) -> NodeConfig:
+    flags, kubelet = settings.flags, settings.kubelet
+    return NodeConfig(
         node_name=_node_name(flags.get("hostname-override", "")),
-        kubeconfig=flags.get("kubeconfig", ""),
-        root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
-        host_root=settings.fake["hostRoot"],
-        machine_id_files=_files(flags, "machine-id-file"),
-        boot_id_files=_files(flags, "boot-id-file"),
         node_ips=parse_node_ips(flags.get("node-ip", "")),
         node_ip_type=settings.fake["nodeIPType"],
         kubelet_version=_version(settings),
+        kubelet_port=kubelet["port"],
         container_runtime_version=f"fake://{__version__}",
-        declared_features=_declared_features(settings.kubelet),
+        declared_features=_declared_features(kubelet),
         registration=_registration(settings),
-        heartbeat=_heartbeat(settings.kubelet),
+        heartbeat=_heartbeat(kubelet),
         resources=_resources(settings),
         eviction=_eviction(settings),
+        shutdown=_shutdown(kubelet),
+        pods=_pods(settings),
+    )
+
+
+def _process(settings: Effective, node: NodeConfig) -> ProcessConfig:
+    flags = settings.flags
+    host = HostConfig(
+        root=settings.fake["hostRoot"],
+        root_dir=flags.get("root-dir", FLAGS["root-dir"].default),
+        machine_id_files=_files(flags, "machine-id-file"),
+        boot_id_files=_files(flags, "boot-id-file"),
+        resolved_name=node.node_name if all(ip.is_unspecified for ip in node.node_ips) else "",
+        from_cgroup=_from_cgroup(settings.fake["capacityFrom"]),
+        sensor_seconds=parse_seconds(settings.fake["sensorInterval"]),
+    )
+    return ProcessConfig(
+        kubeconfig=flags.get("kubeconfig", ""),
+        host=host,
         serving=_serving(settings),
         certificates=_certificates(settings),
-        shutdown=_shutdown(settings.kubelet),
-        pods=_pods(settings),
     )
 
 
@@ -118,7 +140,6 @@ def _resources(settings: Effective) -> Resources:
         ignore_eviction=settings.flags.get("experimental-allocatable-ignore-eviction", False),
         overrides=_quantities("--capacity", fake["capacity"]),
         extended=_quantities("--extended-resources", fake["extendedResources"]),
-        from_cgroup=_from_cgroup(fake["capacityFrom"]),
     )
 
 
@@ -132,7 +153,7 @@ def _eviction(settings: Effective) -> Eviction:
         ),
         transition_seconds=parse_seconds(kubelet["evictionPressureTransitionPeriod"]),
         max_pod_grace_seconds=kubelet["evictionMaxPodGracePeriod"],
-        sensor_seconds=parse_seconds(settings.fake["sensorInterval"]),
+        as_kubelet=parse_seconds(settings.fake["sensorInterval"]) >= _KUBELET_SENSOR_SECONDS,
     )
 
 
