@@ -11,16 +11,15 @@ import pytest
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import load_credentials
-from agent.adapters.kube import KubeSelection
-from agent.adapters.kube_pods import PodSelection
+from agent.adapters.kube import KubeSelection, PodSelection
 from agent.adapters.shapes import NodeShape
 from agent.connections import clients_of, open_connections
-from agent.core.conditions import is_ready
+from agent.core.nodestatus import is_ready
 from agent.minicluster import MiniCluster
 from agent.node import NodeClients
 from agent.process import Process
 from tests.fakes import FakeHost, ForgottenEvents, running
-from tests.settings import Config
+from tests.settings import NodeConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -40,9 +39,9 @@ class Broken:
 @asynccontextmanager
 async def hosted(kubeconfig: Path) -> AsyncIterator[Process]:
     """A process that runs 999 nodes, and another one of which each controller raises in each sync."""
-    config = Config(node_name="broken", kubeconfig=str(kubeconfig))
-    connections = open_connections(await load_credentials(config.kubeconfig), config, lambda: None)
-    process = Process(FakeHost(), SystemClock(), sensor_seconds=config.eviction.sensor_seconds)
+    config = NodeConfig(node_name="broken")
+    connections = open_connections(await load_credentials(str(kubeconfig)), config.heartbeat, lambda: None)
+    process = Process(FakeHost(), SystemClock(), sensor_seconds=1.0)
     clients = clients_of(connections, config)
     bug: Any = Broken()
     broken = NodeClients(nodes=bug, status_nodes=bug, lease_nodes=bug, leases=bug, csinodes=bug, events=bug)
