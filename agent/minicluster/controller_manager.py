@@ -15,7 +15,7 @@ from agent.minicluster.api_resources import CSINODES, LEASES, NAMESPACES
 from agent.minicluster.event_strategy import EVENTS
 from agent.minicluster.node_lifecycle import (
     NodeHealthData,
-    eviction_mode,
+    ZoneReadiness,
     is_grace_period_over,
     is_node_ready,
     updated_health,
@@ -46,6 +46,8 @@ class NodeReconciler:
         self._registry = registry
         self._now = now
         self._cidrs = CidrAllocator()
+        self._zones = ZoneReadiness()
+        self._counted = FIRST_RESOURCE_VERSION  # the last change that the zones know
 
     async def run(self) -> None:
         """Follow the nodes forever; cancellation is the only way out."""
@@ -72,15 +74,19 @@ class NodeReconciler:
         if change.old is None:
             record_event(self._registry, node, "RegisteredNode", "event: Registered Node {} in Controller", self._now())
         wanted = with_beta_labels(with_pod_cidr(node, self._cidrs.allocate(node)))
-        _update_taints(self._registry, wanted, node, self._now())
+        self._count_changes()
+        wanted = with_condition_taints(wanted, self._now(), self._zones.eviction_mode(wanted))
+        if wanted != node:
+            self._registry.store.put(NODES.key, wanted)
 
-
-def _update_taints(registry: GenericRegistry, node: Object, before: Object, now: datetime) -> None:
-    """Set the taints that the conditions ask for, and store the node if it differs from `before`."""
-    nodes = [] if is_node_ready(node) else registry.store.list(NODES.key)  # only taints that evict depend on the others
-    wanted = with_condition_taints(node, now, eviction_mode(node, nodes))
-    if wanted != before:
-        registry.store.put(NODES.key, wanted)
+    def _count_changes(self) -> None:
+        """Bring the zones up to date with the store, which may be ahead of the change that is reconciled."""
+        for change in self._registry.store.changes(NODES.key, self._counted):
+            self._counted = change.version
+            if change.old is not None:
+                self._zones.remove(change.old)
+            if change.new is not None:
+                self._zones.add(change.new)
 
 
 class CidrAllocator:
@@ -142,8 +148,12 @@ class NodeMonitor:
             health = self._health[node["metadata"]["uid"]]
             if is_grace_period_over(health, node, self._monotonic(), self._grace_period_seconds):
                 self._mark_unknown(node)
-        for node in self._registry.store.list(NODES.key):
-            _update_taints(self._registry, node, node, self._now())
+        nodes = self._registry.store.list(NODES.key)
+        zones = ZoneReadiness(nodes)
+        for node in nodes:
+            wanted = with_condition_taints(node, self._now(), zones.eviction_mode(node))
+            if wanted != node:
+                self._registry.store.put(NODES.key, wanted)
 
     def _renew_grace_periods(self, nodes: Sequence[Object]) -> None:
         """Give all nodes a new grace period after a time in which none was ready: the fault may be the server's own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -102,17 +103,30 @@ def _never_posted(kind: str, node: Object, now: datetime) -> Object:
     }
 
 
-def eviction_mode(node: Object, nodes: Iterable[Object]) -> EvictionMode:
-    """Return how to treat a node: where most of its zone is down, the fault may be the control plane's own."""
-    zones: dict[tuple[str, str], list[bool]] = {}
-    for member in nodes:
-        zones.setdefault(_zone(member), []).append(is_node_ready(member))
-    if not any(any(ready) for ready in zones.values()):
-        return EvictionMode.WITHDRAWN
-    zone = zones.get(_zone(node), [])
-    not_ready = zone.count(False)
-    is_disrupted = not_ready > 2 and any(zone) and not_ready / len(zone) >= _UNHEALTHY_ZONE_SHARE
-    return EvictionMode.SUSPENDED if is_disrupted and len(zone) <= _LARGE_ZONE_NODES else EvictionMode.NORMAL
+class ZoneReadiness:
+    """Counts the nodes of each zone that are ready, and those that are not."""
+
+    def __init__(self, nodes: Iterable[Object] = ()) -> None:
+        self._counts: Counter[tuple[tuple[str, str], bool]] = Counter()
+        for node in nodes:
+            self.add(node)
+
+    def add(self, node: Object) -> None:
+        """Count a node."""
+        self._counts[_zone(node), is_node_ready(node)] += 1
+
+    def remove(self, node: Object) -> None:
+        """Do not count a node any more, which was added as it is here."""
+        self._counts[_zone(node), is_node_ready(node)] -= 1
+
+    def eviction_mode(self, node: Object) -> EvictionMode:
+        """Return how to treat a node: where most of its zone is down, the fault may be the control plane's own."""
+        if not any(count for (_, is_ready), count in self._counts.items() if is_ready):
+            return EvictionMode.WITHDRAWN
+        ready, not_ready = (self._counts[_zone(node), is_ready] for is_ready in (True, False))
+        size = ready + not_ready
+        is_disrupted = not_ready > 2 and ready and not_ready / size >= _UNHEALTHY_ZONE_SHARE
+        return EvictionMode.SUSPENDED if is_disrupted and size <= _LARGE_ZONE_NODES else EvictionMode.NORMAL
 
 
 def _zone(node: Object) -> tuple[str, str]:

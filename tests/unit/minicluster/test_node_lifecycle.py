@@ -10,7 +10,7 @@ import pytest
 from agent.minicluster.node_lifecycle import (
     NODE_STARTUP_GRACE_SECONDS,
     EvictionMode,
-    eviction_mode,
+    ZoneReadiness,
     is_grace_period_over,
     updated_health,
     with_beta_labels,
@@ -143,7 +143,7 @@ def test_a_node_without_taints_has_no_list_of_them() -> None:
 )
 def test_evictions_depend_on_the_neighbours(others: list[dict[str, Any]], mode: EvictionMode) -> None:
     down = node("False")
-    assert eviction_mode(down, [down, *others]) is mode
+    assert ZoneReadiness([down, *others]).eviction_mode(down) is mode
 
 
 @pytest.mark.parametrize(
