@@ -104,6 +104,7 @@ SIGNING_REQUESTS = Resource(
         prepare_update=_prepare_update,
         subresources={"approval": _approve, "status": _sign},
         validate=_validate,
+        any_name=True,  # kubernetes v1.36: ValidateCertificateRequestName, for the digests in kubelet's names
     ),
     field_labels={"spec.signerName": lambda request: str(request["spec"].get("signerName", ""))},
     generic_field_labels=False,

@@ -127,10 +127,10 @@ def ordered(metadata: Object) -> Object:
     return {field: metadata[field] for field in _METADATA_ORDER if field in metadata}
 
 
-def validate_metadata(obj: Object) -> list[StatusCause]:
+def validate_metadata(obj: Object, *, any_name: bool) -> list[StatusCause]:
     """What is wrong with an object's name, labels and annotations."""
     metadata = obj["metadata"]
-    causes = validate_subdomain("metadata.name", metadata["name"])
+    causes = [] if any_name else validate_subdomain("metadata.name", metadata["name"])
     for key, value in (metadata.get("labels") or {}).items():
         causes += validate_qualified_name("metadata.labels", key)
         causes += validate_label_value("metadata.labels", value)

@@ -66,7 +66,7 @@ class GenericRegistry:
         new = identified(obj, uid=self._new_uid(), now=timestamp(self._now()))
         name = new["metadata"]["name"]
         resource.strategy.prepare_create(new)
-        causes = validate_metadata(new) + resource.strategy.validate(new)
+        causes = validate_metadata(new, any_name=resource.strategy.any_name) + resource.strategy.validate(new)
         if causes:
             raise status_errors.invalid(resource.kind, resource.group, name, causes)
         if self.store.get(resource.stored_as, name, namespace) is not None:
@@ -157,7 +157,8 @@ class GenericRegistry:
         strategy = resource.strategy
         prepare = strategy.subresources[subresource] if subresource else strategy.prepare_update
         prepare(new, old)
-        causes = validate_metadata(new) + strategy.validate(new) + strategy.validate_update(new, old)
+        causes = validate_metadata(new, any_name=strategy.any_name)
+        causes += strategy.validate(new) + strategy.validate_update(new, old)
         if uid != old["metadata"]["uid"]:
             causes.insert(0, StatusCause.invalid("metadata.uid", uid, "field is immutable"))
         if causes:

@@ -85,6 +85,7 @@ class Strategy:
     validate_update: Callable[[Object, Object], list[StatusCause]] = lambda _new, _old: []
     graceful_delete: Callable[[Object, DeleteOptions, datetime], Object | None] = lambda _obj, _options, _now: None
     """The object to keep for now instead of deleting it, or None when it may go at once."""
+    any_name: bool = False  # whether names need not be subdomains
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted: bool = False

@@ -19,7 +19,7 @@ from agent.adapters.kube import (
     KubeSelection,
     PodSelection,
 )
-from agent.core.csr import client_template, signing_request, usages
+from agent.core.csr import client_template, digested_name, signing_request, usages
 from agent.core.events import STARTING, event_object
 from agent.core.lease import new_lease, renewed
 from agent.core.node import new_csinode, new_node
@@ -252,3 +252,14 @@ async def test_a_signing_request_without_a_name_gets_one_and_is_listed_alone(ser
     assert name != second["metadata"]["name"]
     assert (await server.csrs.get(name))["spec"]["request"] == request["spec"]["request"]
     assert names(await server.csrs.named(name).list()) == [name]
+
+
+async def test_a_signing_request_may_have_a_name_that_is_no_subdomain(server, node_name):
+    template = client_template(node_name)
+    prepared = await KeyWorker().request(template)
+    purposes = usages(template.signer, is_rsa=prepared.is_rsa)
+    name = digested_name(prepared.public_key, template, purposes)
+    request = signing_request(prepared.csr_pem, template, purposes, name=f"{name}_A")
+    assert (await server.csrs.create(request))["metadata"]["name"] == f"{name}_A"
+    with pytest.raises(AlreadyExists):
+        await server.csrs.create(request)

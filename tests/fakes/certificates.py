@@ -79,15 +79,13 @@ class FakeCSRs(FakeObjects):
     async def create(self, request: Object) -> Object:
         if self.refusal:
             raise self.refusal
-        if name := request["metadata"].get("name"):
-            request = {**request, "metadata": {"name": _stored(name)}}
         created = self._ask("create", lambda: self._registry.create(SIGNING_REQUESTS, "", request))
         if self.approves:
             self.sign(created["metadata"]["name"])
         return created
 
     async def get(self, name: str) -> Object:
-        return self._ask("get", lambda: self._registry.get(SIGNING_REQUESTS, "", _stored(name)))
+        return self._ask("get", lambda: self._registry.get(SIGNING_REQUESTS, "", name))
 
     def named(self, name: str) -> WatchApi:
         return _OneCSR(self, name)
@@ -121,15 +119,6 @@ class _OneCSR:
 
     def _is_it(self, obj: Object) -> bool:
         return bool(obj["metadata"]["name"] == self._name)
-
-
-def _stored(name: str) -> str:
-    """The name under which the registry takes a request of this name.
-
-    A real API server takes any; the embedded one wants a subdomain, and the digest in kubelet's names is none. This can
-    go when that is mended.
-    """
-    return name.lower().replace("_", "-").strip("-")
 
 
 def _wish(csr_pem: str) -> Object:
