@@ -10,7 +10,7 @@ from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
 from agent.controllers.notify import NodeSummary
 from agent.controllers.pods import PodController, PodQueue
-from agent.controllers.registration import Registration, deregister
+from agent.controllers.registration import NodeRegistrar, deregister
 from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
 from agent.controllers.startup import StartupLatency
 from agent.controllers.state import NodeDecoder, NodeState
@@ -112,7 +112,7 @@ class Node:
         self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
         self.events = self._recorder(clients.events)
         status_scheduling = engine.scheduling("status", self._status_health)
-        registration = Registration(self.state, clients.nodes, self.events, status_scheduling)
+        registration = NodeRegistrar(self.state, clients.nodes, self.events, status_scheduling)
         self._controllers: list[_Startable] = [
             LeaseController(
                 self.state,

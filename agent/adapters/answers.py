@@ -94,7 +94,7 @@ def watch_event(line: bytes) -> WatchEvent:
 def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
     """Return the error that an answer means; its Retry-After counts up to a limit."""
     message = answer.get("message")
-    message = printable(message) if isinstance(message, str) and message else f"HTTP {status}"
+    message = one_line(message) if isinstance(message, str) and message else f"HTTP {status}"
     if status == 429 or status >= 500 or answer.get("kind") != "Status":
         return Unavailable(message, retry_after_seconds=_retry_after_seconds(retry_after))
     if status == 409:
@@ -102,7 +102,7 @@ def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
     return _ERRORS.get(status, Rejected)(message)
 
 
-def printable(text: str) -> str:
+def one_line(text: str) -> str:
     """Return a text of a server on one line, not too long, and without control characters."""
     line = " ".join(text[:_MOST_CHARACTERS].split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

@@ -23,8 +23,8 @@ from agent.adapters.answers import (
     TooLarge,
     WatchEvent,
     decoded,
+    one_line,
     page,
-    printable,
     refusal,
     watch_event,
 )
@@ -299,7 +299,7 @@ class ApiConnection:
             reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
             hint = f"check certificate-authority in {self._credentials.source}"
             return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        return f"{where}: {printable(_reason(error))}"
+        return f"{where}: {one_line(_reason(error))}"
 
 
 def _reason(error: Exception) -> str:

@@ -27,7 +27,7 @@ class Logind:
     """Connects to logind."""
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator["LogindSession"]:
+    async def connected(self) -> AsyncIterator["BusSession"]:
         """Yield a connection. Raises NoLogind if there is no system bus that we may use."""
         # Imported here: 3 MiB that a daemon without graceful shutdown does not need.
         from dbus_fast import BusType  # noqa: PLC0415
@@ -41,7 +41,7 @@ class Logind:
             raise NoLogind(f"no system bus: {error}") from error
         # One task for the whole session: a caller that is cancelled must not cancel it for the others.
         end = asyncio.ensure_future(bus.wait_for_disconnect())  # type: ignore[no-untyped-call]
-        session = LogindSession(bus, end)
+        session = BusSession(bus, end)
         try:
             yield session
         finally:
@@ -50,7 +50,7 @@ class Logind:
             bus.disconnect()
 
 
-class LogindSession:
+class BusSession:
     """A connection to logind. Requests raise NoLogind once the bus has closed it."""
 
     def __init__(self, bus: "MessageBus", end: asyncio.Future[None]) -> None:

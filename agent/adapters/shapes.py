@@ -2,6 +2,10 @@
 
 Controllers index into objects freely, because no answer that lacks a shape gets past this check. All other fields may
 be anything. An API server guarantees all of it: a pod without its shape is skipped.
+
+The TypedDicts of core/model.py describe the same objects to mypy. They cannot be the check: it asks for more than types
+(names that may become paths, quantities and times that parse, numbers within their range), and it takes the nulls that
+Go writes. A test holds the field names of both together.
 """
 
 from typing import Annotated, Any
@@ -59,7 +63,7 @@ class Stored(Struct):
     metadata: Metadata
 
 
-class Condition(Struct, rename="camel"):
+class ConditionShape(Struct, rename="camel"):
     """One condition of a Node."""
 
     type: Word
@@ -77,10 +81,10 @@ class NodeInfo(Struct, frozen=True):
     boot_id: str = field(default="", name="bootID")
 
 
-class NodeStatus(Struct, rename="camel", frozen=True):
+class NodeStatusShape(Struct, rename="camel", frozen=True):
     """The status of a Node."""
 
-    conditions: list[Condition] = []
+    conditions: list[ConditionShape] = []
     addresses: list[dict[str, str]] = []
     capacity: dict[str, Amount] = {}
     allocatable: dict[str, Amount] = {}
@@ -95,7 +99,7 @@ class TaintShape(Struct, frozen=True):
     value: str = ""
 
 
-class NodeSpec(Struct, frozen=True):
+class NodeSpecShape(Struct, frozen=True):
     """The spec of a Node."""
 
     pod_cidrs: list[str] = field(default=[], name="podCIDRs")
@@ -106,8 +110,8 @@ class NodeSpec(Struct, frozen=True):
 class NodeShape(Stored):
     """A Node."""
 
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    spec: NodeSpecShape = NodeSpecShape()
+    status: NodeStatusShape = NodeStatusShape()
 
 
 class LeaseShape(Stored):
@@ -242,7 +246,7 @@ class ReadinessGate(Struct, rename="camel"):
     condition_type: str
 
 
-class PodSpec(Struct, rename="camel"):
+class PodSpecShape(Struct, rename="camel"):
     """The spec of a pod."""
 
     containers: Annotated[list[ContainerShape], Meta(min_length=1)]
@@ -276,7 +280,7 @@ class RunningState(Struct, rename="camel"):
     started_at: Moment | None = None
 
 
-class ContainerState(Struct):
+class ContainerStateShape(Struct):
     """The state of a container."""
 
     running: RunningState | UnsetType = UNSET
@@ -284,12 +288,12 @@ class ContainerState(Struct):
     waiting: dict[str, str] | UnsetType = UNSET
 
 
-class ContainerStatus(Struct, rename="camel"):
+class ContainerStatusShape(Struct, rename="camel"):
     """The status of a container."""
 
     name: str
-    state: ContainerState
-    last_state: ContainerState
+    state: ContainerStateShape
+    last_state: ContainerStateShape
     restart_count: Int32
     container_id: str = field(default="", name="containerID")
 
@@ -307,16 +311,16 @@ class PodIP(Struct):
     ip: str
 
 
-class PodStatus(Struct, rename="camel", frozen=True):
+class PodStatusShape(Struct, rename="camel", frozen=True):
     """The status of a pod."""
 
     phase: str = ""
     reason: str = ""
     message: str = ""
     conditions: list[PodCondition] | None = None
-    container_statuses: list[ContainerStatus] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
-    ephemeral_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: list[ContainerStatusShape] | None = None
+    init_container_statuses: list[ContainerStatusShape] | None = None
+    ephemeral_container_statuses: list[ContainerStatusShape] | None = None
     pod_ips: list[PodIP] | None = field(default=None, name="podIPs")
     start_time: Moment | None = None
     qos_class: str = ""
@@ -335,8 +339,8 @@ class PodShape(Stored):
     """A pod that is bound to a node."""
 
     metadata: PodMetadata
-    spec: PodSpec
-    status: PodStatus = PodStatus()
+    spec: PodSpecShape
+    status: PodStatusShape = PodStatusShape()
 
 
 def metadata(content: bytes) -> Object:

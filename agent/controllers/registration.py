@@ -23,7 +23,7 @@ _LONG_LIFE_SECONDS = 600.0
 _CONSPICUOUS_RETURNS = 3  # a person who deletes a Node twice knows why it is back
 
 
-class Registration:
+class NodeRegistrar:
     """Sees to it that the Node exists; the status controller calls it while there is none."""
 
     def __init__(self, state: NodeState, nodes: NodeApi, events: Recorder, scheduling: Scheduling) -> None:

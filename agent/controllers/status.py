@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from math import inf
 
-from agent.controllers.registration import Registration
+from agent.controllers.registration import NodeRegistrar
 from agent.controllers.state import NodeState
 from agent.core.events import schedulable_events, start_events, status_events
 from agent.core.metrics import Counter
@@ -32,7 +32,7 @@ class StatusController:
         state: NodeState,
         *,
         nodes: NodeApi,
-        registration: Registration,
+        registration: NodeRegistrar,
         events: Recorder,
         scheduling: Scheduling,
         on_deleted: Callable[[str], None],

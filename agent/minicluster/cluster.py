@@ -9,9 +9,10 @@ import secrets
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -57,10 +58,8 @@ class MiniCluster:
         node_monitor_grace_period_seconds: float = 50.0,
         token: str = "",
         tokens: Mapping[str, str] | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        now = partial(datetime.now, UTC)
         self.store = ObjectStore()
         self.token = token or secrets.token_urlsafe(32)
         self._host = host
@@ -78,8 +77,8 @@ class MiniCluster:
         self._monitor = NodeMonitor(
             self._registry,
             now=now,
-            monotonic=monotonic,
-            sleep=sleep,
+            monotonic=time.monotonic,
+            sleep=asyncio.sleep,
             period_seconds=node_monitor_period_seconds,
             grace_period_seconds=node_monitor_grace_period_seconds,
         )

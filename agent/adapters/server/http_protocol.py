@@ -38,24 +38,24 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers a request of any method, as Go's http.Handler does."""
 
 
-class Rejection(NamedTuple):
+class EarlyResponse(NamedTuple):
     """The response to a request that no handler sees."""
 
     status: int
     text: str
 
 
-REJECTION = web.RequestKey("rejection", Rejection)
+EARLY_RESPONSE = web.RequestKey("rejection", EarlyResponse)
 
-_BAD_REQUEST = Rejection(400, "400 Bad Request")
-_BAD_HOST = Rejection(400, "400 Bad Request: malformed Host header")
+_BAD_REQUEST = EarlyResponse(400, "400 Bad Request")
+_BAD_HOST = EarlyResponse(400, "400 Bad Request: malformed Host header")
 # Go has 505 and 501 for these two. A 5xx is for faults of ours: whoever counts them must not be misled by a stranger.
-_BAD_VERSION = Rejection(400, "400 Bad Request: unsupported protocol version")
-_BAD_ENCODING = Rejection(400, "400 Bad Request: unsupported transfer encoding")
-_BAD_EXPECTATION = Rejection(417, "")
+_BAD_VERSION = EarlyResponse(400, "400 Bad Request: unsupported protocol version")
+_BAD_ENCODING = EarlyResponse(400, "400 Bad Request: unsupported transfer encoding")
+_BAD_EXPECTATION = EarlyResponse(417, "")
 
 
-def _rejections(message: RawRequestMessage) -> Iterator[Rejection]:
+def _rejections(message: RawRequestMessage) -> Iterator[EarlyResponse]:
     """Yield what net/http would reject the request for, in its order."""
     headers, version = message.headers, message.version
     if version not in {HttpVersion10, HttpVersion11}:
@@ -75,7 +75,7 @@ def _rejections(message: RawRequestMessage) -> Iterator[Rejection]:
         yield _BAD_EXPECTATION
 
 
-def _parser_rejection(message: str) -> Rejection:
+def _parser_rejection(message: str) -> EarlyResponse:
     """Return how net/http rejects what aiohttp's parser could not read, from the parser's error message."""
     line = message.partition("\n")[0]  # below it is what the client sent
     return _BAD_ENCODING if "Transfer-Encoding" in line and "Content-Length" not in line else _BAD_REQUEST
@@ -133,7 +133,7 @@ class HttpProtocol(RequestHandler):
         """Return the response to a request that failed or cannot be parsed; the connection ends with it."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error("Unable to answer a request", {"path": request.path}, exc_info=exc)
-            rejection = Rejection(status, f"{status} {HTTPStatus(status).phrase}")
+            rejection = EarlyResponse(status, f"{status} {HTTPStatus(status).phrase}")
         else:
             log.log(V4, "Malformed request", {"address": request.remote, "err": message})
             rejection = _parser_rejection(message or "")
@@ -196,7 +196,7 @@ def _request(
         message = message._replace(version=HttpVersion11, should_close=True)
     request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
     if rejection:
-        request[REJECTION] = rejection
+        request[EARLY_RESPONSE] = rejection
     return request
 
 

@@ -20,8 +20,8 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from agent.adapters.server.http_protocol import (
+    EARLY_RESPONSE,
     READ_BYTES,
-    REJECTION,
     Handler,
     HttpServer,
     release_frames,
@@ -259,8 +259,8 @@ class Listener:
         # A client that has not sent the whole body yet is not waiting for us.
         connection.reading_since = math.inf if request.content.is_eof() else self._clock.monotonic()
         try:
-            if rejection := request.get(REJECTION):
-                response: web.StreamResponse = text_response(rejection.text, status=rejection.status)
+            if early := request.get(EARLY_RESPONSE):
+                response: web.StreamResponse = text_response(early.text, status=early.status)
             else:
                 response = await self._handler(request)
             if connection.is_draining and not response.prepared:

@@ -2,9 +2,12 @@
 
 import copy
 
+import msgspec
 import pytest
 
+from agent.adapters import shapes
 from agent.adapters.shapes import AccessReviewStatus, LeaseShape, NodeShape, PodShape, TokenReviewStatus, misfit
+from agent.core import model
 from tests.faults import objects
 
 
@@ -119,3 +122,25 @@ def test_a_token_review_is_about_a_user(path, value):
 @pytest.mark.parametrize("word", ["true", "false", 1, 0, None, [], {}])
 def test_nobody_may_do_anything_by_a_word_that_is_no_yes(word):
     assert misfit(changed(objects.ACCESS_REVIEW["status"], "allowed", word), AccessReviewStatus) is not None
+
+
+SAME_OBJECTS = [
+    (shapes.NodeSpecShape, model.NodeSpec),
+    (shapes.NodeStatusShape, model.NodeStatus),
+    (shapes.ConditionShape, model.Condition),
+    (shapes.TaintShape, model.NodeTaint),
+    (shapes.ContainerShape, model.Container),
+    (shapes.ResourcesShape, model.ResourceRequirements),
+    (shapes.PodMetadata, model.ObjectMeta),
+    (shapes.PodSpecShape, model.PodSpec),
+    (shapes.PodStatusShape, model.PodStatus),
+    (shapes.ContainerStatusShape, model.ContainerStatus),
+    (shapes.ContainerStateShape, model.ContainerState),
+    (shapes.TerminatedState, model.ContainerTerminated),
+]
+
+
+@pytest.mark.parametrize(("shape", "described"), SAME_OBJECTS, ids=lambda kind: kind.__name__)
+def test_what_is_checked_is_described_to_mypy_under_the_same_name(shape, described):
+    fields = {field.encode_name for field in msgspec.structs.fields(shape)}
+    assert fields <= described.__annotations__.keys()

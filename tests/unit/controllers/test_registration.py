@@ -1,6 +1,6 @@
 import pytest
 
-from agent.controllers.registration import Registration
+from agent.controllers.registration import NodeRegistrar
 from agent.ports import Forbidden, Rejected, Unavailable
 from tests.fakes import FakeRecorder, running
 
@@ -25,7 +25,7 @@ def events():
 
 @pytest.fixture
 def registration(state, nodes, events, scheduling):
-    return Registration(state, nodes, events, scheduling)
+    return NodeRegistrar(state, nodes, events, scheduling)
 
 
 async def test_a_missing_node_is_created_once(registration, nodes, state, events):

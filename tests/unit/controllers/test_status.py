@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.controllers.registration import Registration as Registering
+from agent.controllers.registration import NodeRegistrar
 from agent.controllers.status import StatusController
 from agent.core.nodestatus import find_condition
 from agent.core.pressure import parse_thresholds
@@ -30,7 +30,7 @@ def make(nodes, clock, events, process, loop_health):
         scheduling = Scheduling(loop="status", queue=queue, dependencies=dependencies, health=loop_health)
         config = NodeConfig(node_name="n1", **settings)
         build.state = state = new_state(process, config)
-        registration = Registering(state, nodes, events, scheduling)
+        registration = NodeRegistrar(state, nodes, events, scheduling)
         StatusController(
             state,
             nodes=nodes,
