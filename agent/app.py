@@ -126,7 +126,7 @@ class _Daemon:
         """Connect to the API server, start the servers, and run all loops until `stop` is set."""
         config = self._config
         credentials = await load_credentials(config.process.kubeconfig, self._bootstrap.pair)
-        connections = open_connections(credentials, config.node.heartbeat, self._reload.set)
+        connections = open_connections(credentials, config.node.heartbeat, self._reload.set, self._process.connectivity)
         for connection in connections:
             resources.push_async_callback(connection.close)
         check_reservations(config.node, await self.host.snapshot())

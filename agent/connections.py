@@ -18,7 +18,7 @@ from agent.adapters.kube import (
 from agent.adapters.manifests import ManifestFiles
 from agent.core.config import Heartbeat, NodeConfig
 from agent.node import NodeClients, PodClients
-from agent.ports import WatchApi
+from agent.ports import Reachability, WatchApi
 
 _REVIEW_SECONDS = 5.0  # a caller of our server waits for the review
 
@@ -35,7 +35,10 @@ class ApiConnections(NamedTuple):
 
 
 def open_connections(
-    credentials: Credentials, heartbeat: Heartbeat, on_unauthorized: Callable[[], None]
+    credentials: Credentials,
+    heartbeat: Heartbeat,
+    on_unauthorized: Callable[[], None],
+    reachability: Reachability | None = None,
 ) -> ApiConnections:
     """Return connections that open when they are first used; the caller closes each."""
     metrics = RequestMetrics()
@@ -47,6 +50,7 @@ def open_connections(
             timeout_seconds=timeout_seconds,
             on_unauthorized=on_unauthorized,
             metrics=metrics,
+            reachability=reachability,
         )
 
     beat_seconds = heartbeat.request_timeout_seconds

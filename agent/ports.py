@@ -319,6 +319,16 @@ class Recorder(Protocol):
         """Nothing more will be recorded about an object."""
 
 
+class Reachability(Protocol):
+    """Whoever wants to know whether the API server answers."""
+
+    def answered(self) -> None:
+        """Take in that a request had an answer, whatever it was."""
+
+    def unanswered(self, error: ApiError) -> None:
+        """Take in that a request had no answer at all."""
+
+
 class ServiceManager(Protocol):
     """Whoever started us, and starts us again."""
 

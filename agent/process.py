@@ -56,7 +56,7 @@ class Process:
     ) -> None:
         self.metrics = Registry()
         self.health = HealthRegistry(clock, self.metrics)
-        self.connectivity = Connectivity(clock)
+        self.connectivity = Connectivity(clock, self.health.missed_renewals)
         self.unexpected = UnexpectedErrors(clock, self.metrics, node_name=node_name)
         self.dependencies = Dependencies(
             clock=clock,

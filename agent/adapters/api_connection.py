@@ -2,6 +2,7 @@
 
 import asyncio.sslproto
 import logging
+import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.metrics import Counter, Family, Histogram
 from agent.core.model import Object
 from agent.core.times import format_seconds
-from agent.ports import Unauthorized, Unavailable, Untrusted
+from agent.ports import Reachability, Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +197,7 @@ class ApiConnection:
         timeout_seconds: float | None = None,
         on_unauthorized: Callable[[], None] = lambda: None,
         metrics: RequestMetrics | None = None,
+        reachability: Reachability | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
         self._timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
@@ -206,6 +208,7 @@ class ApiConnection:
         # The part before the slash becomes the manager in managedFields, as for a kubelet.
         self._user_agent = f"kubelet/{KUBELET_VERSION} (linux/{architecture}) fake-kubelet/{__version__}"
         self._on_unauthorized = on_unauthorized
+        self._reachability = reachability
         self._streams = 0
         self._credentials = credentials
         self.metrics = metrics or RequestMetrics()
@@ -242,7 +245,8 @@ class ApiConnection:
     ) -> Content:
         async with self._current.in_use() as session:
             with self._translated(method, path):
-                response = await session.send(method, path, [*self._query, *query], self._timeout, **sent)
+                with self._noticed(method, path):
+                    response = await session.send(method, path, [*self._query, *query], self._timeout, **sent)
                 async with response:
                     return await self._success(response, most_bytes)
 
@@ -257,7 +261,9 @@ class ApiConnection:
         try:
             async with self._current.in_use() as session:
                 with self._translated(_WATCH, path):
-                    async with await session.send("GET", path, query, timeout) as response:
+                    with self._noticed(_WATCH, path):
+                        response = await session.send("GET", path, query, timeout)
+                    async with response:
                         if response.status != 200:
                             await self._success(response)
                         enable_keepalive(response)
@@ -278,6 +284,18 @@ class ApiConnection:
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
         raise error
+
+    @contextmanager
+    def _noticed(self, verb: Method | Literal["WATCH"], path: str) -> Iterator[None]:
+        """Pass on whether a request was answered."""
+        try:
+            yield
+        except _FAULTS as error:
+            if self._reachability:
+                self._reachability.unanswered(Unavailable(self._described(verb, path, error)))
+            raise
+        if self._reachability:
+            self._reachability.answered()
 
     @contextmanager
     def _translated(self, verb: Method | Literal["WATCH"], path: str) -> Iterator[None]:
@@ -303,16 +321,31 @@ class ApiConnection:
 
 
 def _reason(error: Exception) -> str:
-    """Return the text of an error, without the URL of a proxy: there may be a password in it."""
+    """Return the text of an error in Go's words, without the URL of a proxy: there may be a password in it."""
+    text = str(error) or type(error).__name__
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-        return f"TLS handshake failed: {error}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error.strerror or str(error.os_error)
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"the proxy answered {error.status} {error.message}"
-    if isinstance(error, aiohttp.InvalidURL):
-        return "the address of the server, or of its proxy, is no URL"
-    return str(error) or type(error).__name__
+        text = f"TLS handshake failed: {error}"
+    elif isinstance(error, aiohttp.ClientConnectorDNSError):
+        text = f"dial tcp: lookup {error.host}: no such host"
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        host = f"[{error.host}]" if ":" in error.host else error.host
+        text = f"dial tcp {host}:{error.port}: connect: {_go_strerror(error.os_error)}"
+    elif isinstance(error, OSError) and error.errno:
+        text = f"read: {_go_strerror(error)}"
+    elif isinstance(error, aiohttp.ServerDisconnectedError):
+        text = "EOF"
+    elif isinstance(error, aiohttp.ClientPayloadError):
+        text = "unexpected EOF"
+    elif isinstance(error, aiohttp.ClientResponseError):
+        text = f"the proxy answered {error.status} {error.message}"
+    elif isinstance(error, aiohttp.InvalidURL):
+        text = "the address of the server, or of its proxy, is no URL"
+    return text
+
+
+def _go_strerror(error: OSError) -> str:
+    """Return the text of an errno as Go has it."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:

@@ -233,6 +233,10 @@ class HealthRegistry:
             self._loops.append(self._failures_only[name])
         return self._failures_only[name]
 
+    def missed_renewals(self) -> int:
+        """How many renewals of leases did not come in their time."""
+        return sum(health.missed for health in self._loops if isinstance(health, LeaseHealth))
+
     def remove(self, node_name: str) -> None:
         """Forget the loops of a node that is not hosted any more."""
         self._loops = [health for health in self._loops if health.node_name != node_name]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def lane_to(serve, tmp_path):
+async def lane_to(serve, tmp_path, **settings):
     """A connection to a server that does with a connection what it likes."""
 
     async def connected(reader, writer):
@@ -36,7 +37,9 @@ async def lane_to(serve, tmp_path):
         }
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(config))
-        connection = ApiConnection(await load_credentials(str(path)), architecture="amd64", timeout_seconds=60)
+        connection = ApiConnection(
+            await load_credentials(str(path)), architecture="amd64", timeout_seconds=60, **settings
+        )
         try:
             yield connection
         finally:
@@ -129,3 +132,51 @@ async def test_a_version_is_handed_on_as_it_is(tmp_path, version):
         with pytest.raises(ApiError):
             await watched(connection, version)
     assert f"resourceversion={version}&" in heads[1]
+
+
+def http_answer(length):
+    return f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{}}".encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"", r"EOF\Z"), (http_answer(100), r"unexpected EOF\Z")], ids=["no answer", "half of one"]
+)
+async def test_a_server_that_hangs_up_is_told_of_in_gos_words(tmp_path, content, words):
+    async with lane_to(saying(content), tmp_path) as connection:
+        with pytest.raises(Unavailable, match=words):
+            await KubeNodes(connection).get("n1")
+
+
+class Noticed:
+    """Notes whether requests were answered."""
+
+    def __init__(self):
+        self.notes = []
+
+    def answered(self):
+        self.notes.append("answered")
+
+    def unanswered(self, error):
+        self.notes.append(str(error))
+
+
+async def test_a_port_where_nobody_listens_is_told_of_in_gos_words_and_noticed(tmp_path):
+    noticed = Noticed()
+    async with lane_to(saying(b""), tmp_path):
+        pass
+    credentials = await load_credentials(str(tmp_path / "kubeconfig"))
+    connection = ApiConnection(credentials, architecture="amd64", reachability=noticed)
+    address = credentials.server.removeprefix("http://")
+    refused = f'Get "{credentials.server}/api/v1/nodes/n1": dial tcp {address}: connect: connection refused'
+    with pytest.raises(Unavailable, match=re.escape(refused)):
+        await KubeNodes(connection).get("n1")
+    assert noticed.notes == [refused]
+    await connection.close()
+
+
+async def test_an_answer_is_noticed_whatever_it_says(tmp_path):
+    noticed = Noticed()
+    async with lane_to(saying(http_answer(2)), tmp_path, reachability=noticed) as connection:
+        with pytest.raises(ApiError):
+            await KubeNodes(connection).get("n1")
+    assert noticed.notes == ["answered"]

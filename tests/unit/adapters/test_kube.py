@@ -136,7 +136,9 @@ async def test_a_refused_connection_names_the_url_and_no_secret(tmp_path):
             await KubeNodes(connection).get("n1")
     finally:
         await connection.close()
-    assert str(raised.value).startswith('Get "http://127.0.0.1:1/api/v1/nodes/n1": Connect')
+    assert str(raised.value).startswith(
+        'Get "http://127.0.0.1:1/api/v1/nodes/n1": dial tcp 127.0.0.1:1: connect: connection refused'
+    )
     assert "s3cret" not in str(raised.value)
 
 

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from agent.machinery.connectivity import Connectivity
+from agent.ports import Unavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -38,3 +39,34 @@ async def test_a_wait_ends_with_the_outage(connectivity, clock):
     connectivity.notify_recovered()
     await clock.advance(0)
     assert wait.done()
+
+
+def lines(caplog):
+    return [(record.levelname, record.msg, record.args) for record in caplog.records]
+
+
+async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(clock, caplog):
+    caplog.set_level("INFO")
+    missed = [3]
+    connectivity = Connectivity(clock, lambda: missed[0])
+    refused = Unavailable("connection refused")
+    for _ in range(5):
+        connectivity.unanswered(refused)
+        await clock.advance(0.5)
+    missed[0] = 5
+    await clock.advance(20)
+    connectivity.answered()
+    connectivity.answered()
+    assert lines(caplog) == [
+        ("WARNING", "API server unreachable", {"err": refused}),
+        ("INFO", "API server reachable again", {"unreachableFor": "22s", "missedLeaseRenewals": 2}),
+    ]
+
+
+async def test_a_request_that_fails_now_and_then_is_no_outage(connectivity, clock, caplog):
+    for _ in range(5):
+        connectivity.unanswered(Unavailable("EOF"))
+        await clock.advance(0.9)
+        connectivity.unanswered(Unavailable("EOF"))
+        connectivity.answered()
+    assert lines(caplog) == []
