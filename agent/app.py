@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+from agent.adapters.certificates.bootstrap_files import check_node_name
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import CredentialReloader, load_credentials
@@ -126,6 +127,8 @@ class _Daemon:
         """Connect to the API server, start the servers, and run all loops until `stop` is set."""
         config = self._config
         credentials = await load_credentials(config.process.kubeconfig, self._bootstrap.pair)
+        if config.process.kubeconfig and not config.process.certificates.bootstrap_kubeconfig:
+            await check_node_name(config.process.kubeconfig, config.node.node_name)
         connections = open_connections(credentials, config.node.heartbeat, self._reload.set, self._process.connectivity)
         for connection in connections:
             resources.push_async_callback(connection.close)

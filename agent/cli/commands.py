@@ -77,9 +77,12 @@ async def _check_start(config: Config) -> None:
 
     check_reservations(config.node, await LinuxHost(config.process.host).snapshot())
     if config.process.kubeconfig:
+        from agent.adapters.certificates.bootstrap_files import check_node_name  # noqa: PLC0415  as below
         from agent.adapters.credentials import load_credentials  # noqa: PLC0415  the Kubernetes client
 
         await load_credentials(_first_kubeconfig(config.process))
+        if not config.process.certificates.bootstrap_kubeconfig:
+            await check_node_name(config.process.kubeconfig, config.node.node_name)
 
 
 def _first_kubeconfig(config: ProcessConfig) -> str:

@@ -15,6 +15,7 @@ from agent.core.x509 import Certificate, read_certificates
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER = "kubernetes.io/kubelet-serving"
 _GROUP = "system:nodes"
+_NODE_USER = "system:node:"
 _IP_KINDS, _DNS_KINDS = {"InternalIP", "ExternalIP"}, {"InternalDNS", "ExternalDNS"}
 _DNS_NAME = re.compile(r"[A-Za-z0-9*_.-]{1,253}")  # a certificate has room for nothing else
 _LONGEST_IP = 64
@@ -40,7 +41,7 @@ class Template:
 
 def client_template(node_name: str) -> Template:
     """Return the template of the client certificate, by which a node identifies itself to the API server."""
-    return Template(CLIENT_SIGNER, f"system:node:{node_name}")
+    return Template(CLIENT_SIGNER, f"{_NODE_USER}{node_name}")
 
 
 def serving_template(node_name: str, addresses: Iterable[NodeAddress]) -> Template | None:
@@ -60,7 +61,7 @@ def serving_template(node_name: str, addresses: Iterable[NodeAddress]) -> Templa
         return None
     return Template(
         SERVING_SIGNER,
-        f"system:node:{node_name}",
+        f"{_NODE_USER}{node_name}",
         dns_names=tuple(sorted(dns_names)),
         ip_addresses=tuple(sorted(ips)),
     )
@@ -145,10 +146,15 @@ def satisfies(certificate: Certificate, template: Template) -> bool:
     )
 
 
+def node_of(certificate: Certificate) -> str:
+    """Return the name of the node that a certificate belongs to; empty if it is not that of a node."""
+    name = certificate.common_name
+    return name.removeprefix(_NODE_USER) if name.startswith(_NODE_USER) else ""
+
+
 def is_of_another_node(certificate: Certificate, node_name: str) -> bool:
     """Return whether a certificate is that of another node."""
-    name = certificate.common_name
-    return name.startswith("system:node:") and name != f"system:node:{node_name}"
+    return node_of(certificate) not in {"", node_name}
 
 
 def rotation_deadline(certificate: Certificate, rand: float) -> datetime:

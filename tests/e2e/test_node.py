@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import signal
+import sys
 from datetime import datetime
 from itertools import pairwise
 
@@ -11,7 +12,9 @@ import psutil
 import pytest
 
 from tests.cluster import audit
+from tests.cluster.agent_process import apart
 from tests.cluster.api import LEASES, NODES, STRATEGIC
+from tests.cluster.command import completed
 from tests.cluster.node_view import condition
 from tests.cluster.waiting import eventually
 
@@ -156,3 +159,12 @@ def test_what_others_write_is_untouched_after_100_heartbeats(cluster, start_node
     owned = json.dumps(ours["fieldsV1"])
     assert "f:lastHeartbeatTime" in owned
     assert not [name for name in ("Foreign", "example.com", "volumesAttached", "f:taints") if name in owned]
+
+
+@pytest.mark.parametrize("command", [(), ("config", "check")], ids=["daemon", "config check"])
+def test_credentials_of_another_node_end_it_with_the_flag_to_use(control_plane, tmp_path, command):
+    kubeconfig = control_plane.node_kubeconfig("edge-1")
+    flags = [f"--kubeconfig={kubeconfig}", "--hostname-override=vm", "--healthz-port=0", *apart(tmp_path)]
+    ended = completed([sys.executable, "-m", "agent", *command, *flags])
+    assert ended.returncode == 1
+    assert "for node edge-1, and this is node vm: use --hostname-override=edge-1" in ended.stderr.splitlines()[-1]

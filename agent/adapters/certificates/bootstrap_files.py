@@ -14,7 +14,7 @@ from agent.adapters.credentials import load_credentials
 from agent.adapters.go_yaml import load_private
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
-from agent.core.csr import is_of_another_node
+from agent.core.csr import is_of_another_node, node_of
 from agent.core.model import Object
 from agent.core.x509 import Certificate, read_certificates
 from agent.ports import KeyPair, StartError
@@ -58,6 +58,18 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
         return f"part of the client certificate is expired: {expired_at[0]}"
     is_foreign = is_of_another_node(chain[0], node_name)
     return f"the client certificate is that of {chain[0].common_name}" if is_foreign else ""
+
+
+async def check_node_name(kubeconfig: str, node_name: str) -> None:
+    """Raise StartError if the credentials of a kubeconfig are those of another node: the API server would refuse us."""
+    pair = await asyncio.to_thread(client_pair, Path(kubeconfig))
+    chain = read_certificates(pair.certificate_pem) if pair else ()
+    if chain and is_of_another_node(chain[0], node_name):
+        owner = node_of(chain[0])
+        raise StartError(
+            f"the credentials of {kubeconfig} are for node {owner}, and this is node {node_name}: "
+            f"use --hostname-override={owner}"
+        )
 
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:

@@ -1,10 +1,13 @@
+import base64
 import json
+import re
 
 import pytest
 import yaml
 
 from agent.adapters.certificates.bootstrap_files import (
     bootstrap_document,
+    check_node_name,
     client_pair,
     kubeconfig_document,
     remove_after_join,
@@ -12,6 +15,7 @@ from agent.adapters.certificates.bootstrap_files import (
 )
 from agent.adapters.kubeconfig import read_kubeconfig
 from agent.ports import StartError
+from tests.unit.core.certificates import made
 
 CLUSTER, USER = {"server": "https://127.0.0.1:1"}, {"token": "t"}
 
@@ -61,3 +65,32 @@ def test_a_pair_that_cannot_be_read_is_told(tmp_path, user):
     path.write_text(json.dumps(kubeconfig_document(CLUSTER, user)))
     with pytest.raises(StartError, match="unable to load kubeconfig"):
         client_pair(path)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("common_name", ["system:node:n1", "kubernetes-admin", ""])
+async def test_credentials_of_this_node_or_of_no_node_are_fine(tmp_path, common_name):
+    await check_node_name(certificate_of(tmp_path, common_name), "n1")
+
+
+@pytest.mark.anyio
+async def test_credentials_of_another_node_name_it_and_the_flag_to_use(tmp_path):
+    path = certificate_of(tmp_path, "system:node:edge-1")
+    wrong = f"the credentials of {path} are for node edge-1, and this is node vm: use --hostname-override=edge-1"
+    with pytest.raises(StartError, match=re.escape(wrong)):
+        await check_node_name(path, "vm")
+
+
+@pytest.mark.anyio
+async def test_credentials_without_a_certificate_are_the_api_servers_to_judge(tmp_path):
+    path = tmp_path / "kubelet.conf"
+    path.write_text(json.dumps(kubeconfig_document(CLUSTER, USER)))
+    await check_node_name(str(path), "vm")
+
+
+def certificate_of(folder, common_name):
+    pem = base64.b64encode(made(common_name=common_name).encode()).decode()
+    path = folder / "kubelet.conf"
+    user = {"client-certificate-data": pem, "client-key-data": base64.b64encode(b"key").decode()}
+    path.write_text(json.dumps(kubeconfig_document(CLUSTER, user)))
+    return str(path)
