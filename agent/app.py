@@ -40,6 +40,7 @@ from agent.tls_bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 
 log = logging.getLogger(__name__)
 
+_NO_PODS = "--register-with-taints=fake-kubelet.dev/simulated=true:NoSchedule keeps them away"
 _STOP_SECONDS = 6.0  # systemd waits for 90, kubectl for 30, a person for less
 _CERTIFICATE_WORKERS = 3  # client, serving, watchdog: a CSR that waits to be signed holds one of them for a minute
 
@@ -160,6 +161,8 @@ class _Daemon:
                 process.metrics.collect(source.families)
         process.start()
         log.info("Started kubelet", {"node": config.node.node_name, "server": credentials.server})
+        if config.node.pods.mode == "simulate":
+            log.info("Pods that are scheduled here are simulated, none of their containers runs", {"hint": _NO_PODS})
         await supervise(
             [
                 *process.tasks,

@@ -20,8 +20,11 @@ from tests.cluster.waiting import eventually
 
 
 def test_this_machine_becomes_a_ready_node_with_a_lease_and_a_csinode(cluster, start_node):
-    start_node("--node-labels", "example.com/rack=r1", "--register-with-taints", "example.com/t=v:PreferNoSchedule")
+    agent = start_node(
+        "--node-labels", "example.com/rack=r1", "--register-with-taints", "example.com/t=v:PreferNoSchedule"
+    )
     cluster.wait_until_ready()
+    assert "Pods that are scheduled here are simulated, none of their containers runs" in agent.log_text()
     node, lease = cluster.node(), cluster.owned_lease()
     assert node["status"]["nodeInfo"]["kernelVersion"] == platform.release()
     assert node["status"]["capacity"]["memory"] == f"{psutil.virtual_memory().total // 1024}Ki"
