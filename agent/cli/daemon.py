@@ -65,8 +65,9 @@ def _run_command() -> None:
 def run_daemon(flags: Mapping[str, Any]) -> None:
     """Run the daemon, or print its version."""
     if flags.get("version") in {"true", "raw"}:
-        details = f" (fake-kubelet {__version__}, Python {sys.version.split()[0]})" if flags["version"] == "raw" else ""
-        sys.stdout.write(f"Kubernetes {KUBELET_VERSION}{details}\n")
+        python = f", Python {sys.version.split()[0]}" if flags["version"] == "raw" else ""
+        # It begins as the kubelet's own line, which others parse.
+        sys.stdout.write(f"Kubernetes {KUBELET_VERSION} (fake-kubelet {__version__}{python})\n")
     else:
         _serve(flags)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from agent import __version__
 from agent.adapters.settings.table import FLAGS
 from agent.cli import main
 
@@ -61,9 +62,9 @@ def test_help_is_grouped(fake_kubelet):
     ]
 
 
-def test_the_version_is_told_as_kubelet_does():
+def test_the_version_names_the_kubelet_that_it_follows_and_ours():
     shown = subprocess.run([sys.executable, "-m", "agent", "--version"], capture_output=True, text=True, check=False)
-    assert (shown.returncode, shown.stdout) == (0, "Kubernetes v1.36.3\n")
+    assert (shown.returncode, shown.stdout) == (0, f"Kubernetes v1.36.3 (fake-kubelet {__version__})\n")
 
 
 @pytest.mark.parametrize(
