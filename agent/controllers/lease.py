@@ -159,7 +159,7 @@ class LeaseController:
         try:
             uid = await self._node_uid()
         except NotFound as error:
-            if self._state.is_deleted or not self._state.wants_registration:
+            if self._state.uid is None and (self._state.is_deleted or not self._state.wants_registration):
                 log.error(
                     "Failed to get node when trying to set owner ref to the node lease",
                     {"err": error, "node": self._state.name},
@@ -173,13 +173,19 @@ class LeaseController:
         )
 
     async def _node_uid(self) -> str:
-        """Read the UID of the Node, which may be another than the cached one."""
+        """Read the UID of the Node, which may be another than the cached one.
+
+        A Node that became ours while the request was under way is newer than the answer.
+        """
+        before = self._state.uid
         try:
             uid = (await self._nodes.get(self._state.name))["metadata"]["uid"]
         except NotFound:
-            self._state.forget()
+            if self._state.uid == before:
+                self._state.forget()
             raise
-        self._state.on_uid_shown(uid)
+        if self._state.uid == before:
+            self._state.on_uid_shown(uid)
         return uid
 
     def _period(self) -> float:

@@ -132,10 +132,12 @@ class StatusController:
         return node
 
     async def _update(self, *, first: bool) -> None:
+        uid = self._state.uid
         try:
             await self._bring_up_to_date(await self._current(first=first))
         except NotFound:
-            self._state.forget()
+            if self._state.uid == uid:  # or the Node is newer than the answer
+                self._state.forget()
             raise
 
     async def _bring_up_to_date(self, node: NodeObject) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from agent.controllers.lease import LeaseController
 from agent.machinery.runner import Runner
-from agent.ports import Conflict, Forbidden, Unavailable
+from agent.ports import Conflict, Forbidden, NotFound, Unavailable
 from tests.fakes import running
 
 pytestmark = pytest.mark.anyio
@@ -15,7 +15,7 @@ NODE = {"metadata": {"name": "n1"}}
 
 @pytest.fixture
 def make(leases, nodes, state, scheduling):
-    def build(rand=lambda: 0.0):
+    def build(rand=lambda: 0.0, nodes=nodes):
         LeaseController(
             state,
             leases=leases,
@@ -187,3 +187,20 @@ async def test_a_lease_that_went_with_its_node_is_made_again_without_renewing_it
         state.register((await nodes.create(NODE))["metadata"]["uid"])
         await clock.advance(0)
     assert [verb for _, verb in leases.calls[before:]] == ["create"]
+
+
+async def test_an_answer_that_the_registration_has_overtaken_deletes_no_node(clock, leases, nodes, state, make, caplog):
+    class Overtaken:
+        """Answers the first read from before the Node was created, after that."""
+
+        async def get(self, name):
+            if not nodes.objects:
+                state.register((await nodes.create(NODE))["metadata"]["uid"])
+                raise NotFound('nodes "n1" not found')
+            return await nodes.get(name)
+
+    async with running(make(nodes=Overtaken())):
+        await clock.advance(0)
+    assert state.uid == nodes.objects["n1"]["metadata"]["uid"]
+    assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == state.uid
+    assert [record.msg for record in caplog.records if record.levelno >= logging.WARNING] == []
