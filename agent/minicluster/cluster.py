@@ -7,7 +7,6 @@ import base64
 import contextlib
 import secrets
 import socket
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -25,6 +24,7 @@ from agent.minicluster.controller_manager import (
     NODE_DEPENDENTS,
     GarbageCollector,
     NodeMonitor,
+    NodeMonitorOptions,
     NodeReconciler,
 )
 from agent.minicluster.node_strategy import NODES
@@ -54,8 +54,7 @@ class MiniCluster:
         host: str = "127.0.0.1",
         port: int = 0,
         ssl_context: ssl.SSLContext | None = None,
-        node_monitor_period_seconds: float = 5.0,
-        node_monitor_grace_period_seconds: float = 50.0,
+        node_monitor: NodeMonitorOptions | None = None,
         token: str = "",
         tokens: Mapping[str, str] | None = None,
     ) -> None:
@@ -74,14 +73,7 @@ class MiniCluster:
             token=self.token,
             usernames=tokens or {},
         )
-        self._monitor = NodeMonitor(
-            self._registry,
-            now=now,
-            monotonic=time.monotonic,
-            sleep=asyncio.sleep,
-            period_seconds=node_monitor_period_seconds,
-            grace_period_seconds=node_monitor_grace_period_seconds,
-        )
+        self._monitor = NodeMonitor(self._registry, node_monitor or NodeMonitorOptions(), now=now)
         self._reconciler = NodeReconciler(self._registry, now=now)
         self._exit = AsyncExitStack()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -111,25 +113,24 @@ class CidrAllocator:
         self._owners = {cidr: owner for cidr, owner in self._owners.items() if owner != uid}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMonitorOptions:
+    """How often the nodes are checked, and how long a node may be silent."""
+
+    period_seconds: float = 5.0
+    grace_period_seconds: float = 50.0
+    monotonic: Callable[[], float] = time.monotonic
+
+
 class NodeMonitor:
     """Sets the conditions of a node to Unknown when neither its heartbeat nor its lease was renewed in time."""
 
-    def __init__(
-        self,
-        registry: GenericRegistry,
-        *,
-        now: Callable[[], datetime],
-        monotonic: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        period_seconds: float,
-        grace_period_seconds: float,
-    ) -> None:
+    def __init__(self, registry: GenericRegistry, options: NodeMonitorOptions, *, now: Callable[[], datetime]) -> None:
         self._registry = registry
         self._now = now
-        self._monotonic = monotonic
-        self._sleep = sleep
-        self._period_seconds = period_seconds
-        self._grace_period_seconds = grace_period_seconds
+        self._monotonic = options.monotonic
+        self._period_seconds = options.period_seconds
+        self._grace_period_seconds = options.grace_period_seconds
         self._health: dict[str, NodeHealthData] = {}
         self._all_down = False
 
@@ -137,7 +138,7 @@ class NodeMonitor:
         """Check forever; cancellation is the only way out."""
         while True:
             self.sync()
-            await self._sleep(self._period_seconds)
+            await asyncio.sleep(self._period_seconds)
 
     def sync(self) -> None:
         """Check all nodes once."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent.minicluster.controller_manager import NodeMonitorOptions
 from tests.cluster.api import CSINODES, EVENTS, LEASES, NODES, PODS, Api
 from tests.cluster.embedded import EmbeddedCluster
 from tests.cluster.waiting import eventually
@@ -171,8 +172,8 @@ def patience(server: str, api: Api) -> Iterator[Patience]:
     if server == "real":
         yield found
         return
-    clock = {"node_monitor_period_seconds": 0.02, "monotonic": lambda: found.seconds}
-    with EmbeddedCluster(**clock) as cluster:
+    options = NodeMonitorOptions(period_seconds=0.02, monotonic=lambda: found.seconds)
+    with EmbeddedCluster(node_monitor=options) as cluster:
         found.api = cluster.api
         yield found
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from agent.cli.demo import make_tls
+from agent.minicluster.controller_manager import NodeMonitorOptions
 from tests.cluster.agent_process import apart
 from tests.cluster.api import NODES
 from tests.cluster.command import completed
@@ -102,7 +103,9 @@ def labs(plane, tmp_path_factory):
     real = folder / "real.kubeconfig"
     shutil.copyfile(plane.admin_kubeconfig, real)
     tls, authority = asyncio.run(make_tls("127.0.0.1"))
-    impatient = EmbeddedCluster(ssl_context=tls, node_monitor_grace_period_seconds=20)  # as the real one here
+    impatient = EmbeddedCluster(
+        ssl_context=tls, node_monitor=NodeMonitorOptions(grace_period_seconds=20)
+    )  # as the real one here
     with ThreadPoolExecutor(3) as learners, impatient as cluster:
         embedded = folder / "embedded.kubeconfig"
         cluster.write_kubeconfig(embedded, certificate_authority=authority)

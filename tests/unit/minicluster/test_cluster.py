@@ -15,7 +15,7 @@ import pytest
 
 from agent.minicluster import MiniCluster
 from agent.minicluster.api_resources import LEASES, NAMESPACES
-from agent.minicluster.controller_manager import CidrAllocator, NodeMonitor, NodeReconciler
+from agent.minicluster.controller_manager import CidrAllocator, NodeMonitor, NodeMonitorOptions, NodeReconciler
 from agent.minicluster.node_strategy import NODES
 from agent.minicluster.object_store import HistoryExpiredError, ObjectStore, StoreClosedError
 from agent.minicluster.registry import GenericRegistry
@@ -33,14 +33,8 @@ class World:
         self.store = ObjectStore()
         self.registry = GenericRegistry(self.store, now=self.now)
         self.reconciler = NodeReconciler(self.registry, now=self.now)
-        self.monitor = NodeMonitor(
-            self.registry,
-            now=self.now,
-            monotonic=lambda: self.seconds,
-            sleep=asyncio.sleep,
-            period_seconds=5.0,
-            grace_period_seconds=50.0,
-        )
+        options = NodeMonitorOptions(monotonic=lambda: self.seconds)
+        self.monitor = NodeMonitor(self.registry, options, now=self.now)
         for name in ("default", "kube-node-lease"):
             self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
         self._seen = self.store.resource_version
