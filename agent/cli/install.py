@@ -178,4 +178,4 @@ def _start(work: Installation, *, dry_run: bool, has_credentials: bool) -> None:
         time.sleep(_POLL_SECONDS)
     typer.echo(f"{UNIT}.service is {state[0]}; {state[1] or 'it says nothing yet'}")
     if state[0] != "active":
-        typer.echo(f"It goes on trying: journalctl -u {UNIT} tells why it waits.")
+        typer.echo(f"It goes on trying: journalctl -u {UNIT} shows why it waits.")

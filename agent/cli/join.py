@@ -33,7 +33,7 @@ _ROWS = (
     Flag("tls-bootstrap-token", "string", OURS, "Token to be let in with.", metavar="TOKEN"),
     Flag("discovery-token-ca-cert-hash", "strings", OURS, "sha256:… of the cluster's CA; repeatable.", metavar="HASH"),
     Flag("discovery-token-unsafe-skip-ca-verification", "bool", OURS, "Trust whoever knows the token."),
-    Flag("discovery-file", "string", OURS, "Kubeconfig that tells about the cluster: file or https.", metavar="FILE"),
+    Flag("discovery-file", "string", OURS, "Kubeconfig that describes the cluster: file or https.", metavar="FILE"),
     Flag("discovery-timeout", "duration", OURS, "How long to look for the cluster. Default: 5m."),
     Flag("node-name", "string", OURS, "Node name, as --hostname-override.", metavar="NAME"),
     Flag("cri-socket", "string", OURS, "Taken for kubeadm's sake; there is no runtime.", metavar="PATH"),

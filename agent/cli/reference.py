@@ -16,7 +16,7 @@ Every flag of kubelet {KUBELET_VERSION}, and a few of our own. Written by `pytho
 
 - The grammar is kubelet's: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v 2`, `_` for `-`.
 - A flag with a field can be set in the file of `--config` instead; flags win over `--config-dir`, which wins over
-  `--config`. `fake-kubelet config show` tells where each value came from.
+  `--config`. `fake-kubelet config show` shows where each value came from.
 - Without `--config`, kubelet's old defaults hold: `--anonymous-auth=true`, `--authentication-token-webhook=false`,
   `--authorization-mode=AlwaysAllow`, `--read-only-port=10255`, and no `--eviction-hard`; with it, those below and
   `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%`.

@@ -32,7 +32,7 @@ MayRead = Callable[[web.BaseRequest], bool]
 _RETRY_SECONDS = 5.0  # as kubelet
 _FOR_ALL = {"/healthz", "/healthz/ping"}  # what a kubelet has here, and in its words
 _FORBIDDEN = (
-    "Ask for this from this machine, by a loopback address or as localhost; --status-page=all tells others, too."
+    "Ask for this from this machine, by a loopback address or as localhost; --status-page=all answers others, too."
 )
 
 

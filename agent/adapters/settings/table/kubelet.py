@@ -38,12 +38,12 @@ KUBELET_ROWS = (
     kubelet_flag(
         "cloud-provider",
         IDENTITY,
-        "external: a cloud controller tells addresses and takes the start taint off.",
+        "external: a cloud controller sets addresses and removes the start taint.",
         "NAME",
     ),
     kubelet_flag("provider-id", IDENTITY, "Identity of the machine at its provider.", "ID"),
     kubelet_flag(
-        "enable-controller-attach-detach", IDENTITY, "Volumes are attached by the controller, which the Node tells."
+        "enable-controller-attach-detach", IDENTITY, "Volumes are attached by the controller; the Node says so."
     ),
     kubelet_flag("root-dir", IDENTITY, "Directory whose filesystem is the node's storage; nothing is written.", "DIR"),
     kubelet_flag(
@@ -88,7 +88,7 @@ KUBELET_ROWS = (
     kubelet_flag("eviction-soft", EVICTION, "Shortages that are borne for a grace period."),
     kubelet_flag("eviction-soft-grace-period", EVICTION, "The grace period of each soft threshold."),
     kubelet_flag("eviction-minimum-reclaim", EVICTION, "What must be free beyond a threshold before pressure ends."),
-    kubelet_flag("eviction-pressure-transition-period", EVICTION, "How long pressure is told after it ended."),
+    kubelet_flag("eviction-pressure-transition-period", EVICTION, "How long pressure is reported after it ended."),
     kubelet_flag(
         "eviction-max-pod-grace-period", EVICTION, "Most seconds that an evicted pod may take below a soft threshold."
     ),
