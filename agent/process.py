@@ -53,9 +53,10 @@ class Process:
         node_name: str = "",
         booted_at: datetime | None = None,
         rand: Rand = random.random,
+        metrics_by_node: bool = False,
     ) -> None:
         self.metrics = Registry()
-        self.health = HealthRegistry(clock, self.metrics)
+        self.health = HealthRegistry(clock, self.metrics, by_node=metrics_by_node)
         self.connectivity = Connectivity(clock, self.health.missed_renewals)
         self.unexpected = UnexpectedErrors(clock, self.metrics, node_name=node_name)
         self.dependencies = Dependencies(

@@ -190,8 +190,9 @@ class LeaseHealth(LoopHealth):
 class HealthRegistry:
     """The health of all loops of a process. docs/health.md lists the deadlines for people."""
 
-    def __init__(self, clock: Clock, metrics: Registry) -> None:
+    def __init__(self, clock: Clock, metrics: Registry, *, by_node: bool = False) -> None:
         self._clock = clock
+        self._by_node = by_node  # whether the metrics have a node label; else, of one loop, the worst node counts
         self._durations = metrics.register(
             Histogram(
                 "fake_kubelet_loop_duration_seconds",
@@ -262,19 +263,22 @@ class HealthRegistry:
         return complaints
 
     def _families(self) -> Iterator[Family]:
-        ages = Gauge("fake_kubelet_loop_age_seconds", "Seconds since a loop was last well.", ("loop",))
-        deadlines = Gauge(
-            "fake_kubelet_loop_deadline_seconds", "The age from which a loop turns /healthz red.", ("loop",)
+        node = ("node",) if self._by_node else ()
+        labels = ("loop", *node)
+        ages = Gauge("fake_kubelet_loop_age_seconds", "Seconds since a loop was last well.", labels)
+        deadlines = Gauge("fake_kubelet_loop_deadline_seconds", "The age from which a loop turns /healthz red.", labels)
+        healthy = Gauge("fake_kubelet_loop_healthy", "Whether a loop is within its deadline.", labels)
+        failures = Counter("fake_kubelet_loop_failures_total", "Tries of a loop that failed.", labels)
+        missed = Counter(
+            "fake_kubelet_lease_renewals_missed_total", "Renewals of the lease that did not come in time.", node
         )
-        healthy = Gauge("fake_kubelet_loop_healthy", "Whether a loop is within its deadline.", ("loop",))
-        failures = Counter("fake_kubelet_loop_failures_total", "Tries of a loop that failed.", ("loop",))
-        missed = Counter("fake_kubelet_lease_renewals_missed_total", "Renewals of the lease that did not come in time.")
         for health in sorted(self._loops, key=lambda health: health.age_seconds):  # of one name, the oldest counts
-            ages.set(health.loop, value=health.age_seconds)
-            deadlines.set(health.loop, value=health.deadline_seconds)
-            healthy.set(health.loop, value=float(health.fault is None))
-            failures.add(health.loop, amount=health.failures)
+            of_node = (health.node_name,) if self._by_node else ()
+            ages.set(health.loop, *of_node, value=health.age_seconds)
+            deadlines.set(health.loop, *of_node, value=health.deadline_seconds)
+            healthy.set(health.loop, *of_node, value=float(health.fault is None))
+            failures.add(health.loop, *of_node, amount=health.failures)
             if isinstance(health, LeaseHealth):
-                missed.add(amount=health.missed)
+                missed.add(*of_node, amount=health.missed)
         for metric in (ages, deadlines, healthy, failures, missed):
             yield metric.family()

@@ -7,6 +7,7 @@ import pytest
 
 from agent.core.nodestatus import is_ready
 from agent.ports import Forbidden, NodeDeleted
+from agent.process import Process
 from tests.fakes import host_snapshot, running
 from tests.settings import Heartbeat, NodeConfig, Registration
 
@@ -66,6 +67,20 @@ async def test_two_nodes_of_a_process_are_registered_renewed_and_deleted_apart(
         assert first.state.uid != replaced
         assert second.state.uid == kept
         assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == first.state.uid
+
+
+async def test_health_metrics_have_the_name_of_the_node_where_that_is_wanted(host, clock, clients, nodes):
+    process = Process(host, clock, sensor_seconds=1.0, metrics_by_node=True)
+    for name in ("n1", "n2"):
+        process.add(NodeConfig(node_name=name), clients)
+    process.reflect(nodes)
+    process.start()
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(5)
+    (ages,) = (family for family in process.metrics.families() if family.name == "fake_kubelet_loop_age_seconds")
+    leases = {sample.labels["node"]: sample.value for sample in ages.samples if sample.labels["loop"] == "lease"}
+    assert leases == {"n1": 5, "n2": 5}
+    assert {sample.labels["node"] for sample in ages.samples if sample.labels["loop"] == "sensors"} == {""}
 
 
 async def test_a_node_that_ends_with_its_node_object_takes_no_other_with_it(
