@@ -6,7 +6,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from agent.adapters.settings.go_json import get_path, with_defaults
-from agent.adapters.settings.pflag import METAVARS, WITHOUT_VALUE, parse_flags
+from agent.adapters.settings.pflag import METAVARS, WITHOUT_VALUE, did_you_mean, parse_flags
 from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
@@ -24,7 +24,7 @@ class KubeletGroup(TyperGroup):
             return super().parse_args(ctx, args)
         rest = _without_flags(ctx, args, FLAGS, stop=self.commands)
         if rest and rest[0] not in {"--help", *self.commands}:
-            raise ConfigError(f"unknown command {rest[0]}")
+            raise ConfigError(f"unknown command {rest[0]}{did_you_mean(rest[0], self.commands)}")
         return super().parse_args(ctx, rest)
 
     def get_params(self, ctx: Any) -> list[Any]:

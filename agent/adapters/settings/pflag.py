@@ -6,7 +6,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
@@ -52,13 +52,22 @@ def parse_flags(arguments: Sequence[str], flags: Mapping[str, Flag], stop: Conta
     return line
 
 
+def did_you_mean(word: str, names: Iterable[str], prefix: str = "") -> str:
+    """Return the end of an error about a word that is unknown: the name that its writer may have meant, if any."""
+    from difflib import get_close_matches  # noqa: PLC0415  for a mistake only
+
+    close = get_close_matches(word, names, n=1, cutoff=0.7)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""
+
+
 def _parse_long(word: str, rest: list[str], flags: Mapping[str, Flag], line: CommandLine) -> None:
     name, equals, value = word[2:].partition("=")
     if not name or name.startswith("-"):
         raise ConfigError(f"failed to parse kubelet flag: bad flag syntax: {word}")
     flag = flags.get(name.replace("_", "-"))
     if flag is None:
-        raise ConfigError(f"failed to parse kubelet flag: unknown flag: --{name}")
+        hint = did_you_mean(name.replace("_", "-"), flags, prefix="--")
+        raise ConfigError(f"failed to parse kubelet flag: unknown flag: --{name}{hint}")
     missing = f"flag needs an argument: --{name}"
     _set(line, flag, value if equals else _value(flag, rest, missing))
 

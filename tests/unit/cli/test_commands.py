@@ -71,6 +71,9 @@ def test_the_version_names_the_kubelet_that_it_follows_and_ours():
     ("arguments", "said"),
     [
         (["--no-such-flag"], "failed to parse kubelet flag: unknown flag: --no-such-flag"),
+        (["--hostname-overide=n1"], "unknown flag: --hostname-overide; did you mean --hostname-override?"),
+        (["--max_pod", "5"], "unknown flag: --max_pod; did you mean --max-pods?"),
+        (["healthchek"], "unknown command healthchek; did you mean healthcheck?"),
         (["--max-pods", "many"], "--max-pods"),
         (["--register-node=maybe"], "--register-node"),
         (["start"], "unknown command start"),
