@@ -1,19 +1,15 @@
 """The commands beside the daemon."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import from_flags
-from agent.cli.daemon import COMPLETE, run_async, run_daemon, set_up_logging
+from agent.cli.daemon import COMPLETE, run_async, run_daemon
 from agent.cli.grammar import KubeletCommand, KubeletGroup
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
-from agent.core.capacity import check_reservations
-from agent.core.config import Config, ProcessConfig
 from agent.core.errors import ConfigError
 from agent.core.times import parse_seconds
 
@@ -60,38 +56,18 @@ def show_config(context: typer.Context) -> None:
 
 @config.command(cls=KubeletCommand, name="check")
 def check_config(context: typer.Context) -> None:
-    """Say whether settings, capacity and kubeconfig would let the daemon start here, and what has no effect."""
-    settings = from_flags({name: value for name, value in context.obj.items() if name != "output"})
-    effective_config = build_config(settings)
-    set_up_logging(settings)
-    run_async(_check_start(effective_config))
-    typer.echo(f"The settings of node {effective_config.node.node_name} are valid.")
+    """Say what is wrong with settings, capacity, ports and credentials on this machine; exits with 1 for an error."""
+    import asyncio  # noqa: PLC0415  for this command alone
 
+    from agent.cli.config_check import check  # noqa: PLC0415  psutil, for this command alone
 
-async def _check_start(config: Config) -> None:
-    """Raise the error with which the daemon would end on this machine.
-
-    The credentials are checked where there is a kubeconfig: without one, the settings may be for another machine.
-    """
-    from agent.adapters.host import LinuxHost  # noqa: PLC0415  psutil, for this command alone
-
-    check_reservations(config.node, await LinuxHost(config.process.host).snapshot())
-    if config.process.kubeconfig:
-        from agent.adapters.certificates.bootstrap_files import check_node_name  # noqa: PLC0415  as below
-        from agent.adapters.credentials import load_credentials  # noqa: PLC0415  the Kubernetes client
-
-        await load_credentials(_first_kubeconfig(config.process))
-        if not config.process.certificates.bootstrap_kubeconfig:
-            await check_node_name(config.process.kubeconfig, config.node.node_name)
-
-
-def _first_kubeconfig(config: ProcessConfig) -> str:
-    """Return the kubeconfig that the daemon would read first."""
-    bootstrap = config.certificates.bootstrap_kubeconfig
-    try:
-        return bootstrap if bootstrap and not Path(config.kubeconfig).exists() else config.kubeconfig
-    except OSError as error:
-        raise ConfigError(f"cannot read --kubeconfig {config.kubeconfig}: {error.strerror}") from error
+    findings = asyncio.run(check({name: value for name, value in context.obj.items() if name != "output"}))
+    for kind, messages in (("warning", findings.warnings), ("error", findings.errors)):
+        for message in messages:
+            typer.echo(f"{kind}: {message}", err=True)
+    if findings.errors:
+        raise typer.Exit(1)
+    typer.echo(f"The settings of node {findings.node_name} are valid.")
 
 
 @cli.command()

@@ -131,15 +131,16 @@ def _signal_row(signal: str, observation: Observation, threshold: Threshold | No
     least = threshold.value.of(observation.capacity) if threshold else 0
     return SignalRow(
         signal=signal,
-        available=f"{_count(signal, observation.available)} of {_count(signal, observation.capacity)}",
+        available=f"{format_signal(signal, observation.available)} of {format_signal(signal, observation.capacity)}",
         part=_part(observation.available, observation.capacity),
-        threshold=_count(signal, least) if threshold else "",
+        threshold=format_signal(signal, least) if threshold else "",
         threshold_part=_part(least, observation.capacity),
         is_met=threshold is not None and threshold.is_met(observation, was_due=False),
     )
 
 
-def _count(signal: str, amount: int) -> str:
+def format_signal(signal: str, amount: int) -> str:
+    """Return an amount of an eviction signal for people: a number of bytes with its unit, or a count."""
     return f"{amount:,}" if signal.endswith("inodesFree") or signal.startswith("pid.") else format_bytes(amount)
 
 

@@ -41,6 +41,9 @@ _WITHOUT_FLAG = {
 }
 
 
+LENIENT = "Using lenient decoding as strict decoding failed"
+
+
 class Note(NamedTuple):
     """Something to log once logging is set up; `verbosity` below 0 is a warning."""
 
@@ -58,6 +61,8 @@ class Effective:
     flags: dict[str, Any]
     origins: dict[str, str] = field(default_factory=dict)  # dotted path, or --flag, → where its value came from
     notes: list[Note] = field(default_factory=list)
+    strict_errors: list[tuple[str, str]] = field(default_factory=list)
+    """What strict decoding rejects, each with its file; the daemon decodes leniently, as kubelet does."""
 
 
 def effective(arguments: Sequence[str]) -> Effective:
@@ -107,9 +112,8 @@ def _from_file(name: str, gates: Mapping[str, bool]) -> Effective:
     _record_origins(result, file)
     if file.strict_errors:
         error = f"strict decoding error: {', '.join(file.strict_errors)}"
-        result.notes.append(
-            Note(0, "Using lenient decoding as strict decoding failed", {"err": error, "file": file.path})
-        )
+        result.notes.append(Note(0, LENIENT, {"err": error, "file": file.path}))
+        result.strict_errors += [(str(file.path), error) for error in file.strict_errors]
     return result
 
 
