@@ -27,6 +27,7 @@ def main() -> None:
     os.environ.pop("SSLKEYLOGFILE", None)
     klog.set_up(0)
     _end_on_sigterm_as_pid_1()
+    flags: Mapping[str, Any] | None = {}
     try:
         flags = None if COMPLETE in os.environ else _daemon_flags(sys.argv[1:])
         if flags is None:
@@ -34,10 +35,21 @@ def main() -> None:
         else:
             run_daemon(flags)
     except ConfigError as error:
-        log.error("command failed", {"err": error})
+        _report(error, is_daemon=flags is not None)
         sys.exit(1)
     except SystemExit as done:
         sys.exit(1 if done.code == 2 else done.code)  # a wrong flag: kubelet's code is 1
+
+
+def _report(error: ConfigError, *, is_daemon: bool) -> None:
+    """Write an error for a person; a daemon that nobody looks at has its line in the log, as kubelet."""
+    if is_daemon and not sys.stderr.isatty():
+        log.error("command failed", {"err": error})
+    else:
+        text = "".join(
+            char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in str(error)
+        )
+        sys.stderr.write(f"error: {text}\n")
 
 
 def _end_on_sigterm_as_pid_1() -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from typing import NamedTuple
@@ -98,6 +99,19 @@ def test_a_mistake_is_one_clear_line_and_exit_code_1(fake_kubelet, arguments, sa
     (line,) = [line for line in failed.stderr.splitlines() if not line.startswith("I")]
     assert line.startswith(("E", "error: "))
     assert said in line.replace('\\"', '"')
+
+
+@pytest.mark.parametrize("arguments", [["--max-pods", "many"], ["config", "show", "-o", "xml"]])
+def test_on_a_terminal_an_error_is_for_people(arguments):
+    terminal, end = os.openpty()
+    argv = [sys.executable, "-m", "agent", *arguments]
+    ended = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=end, check=False)
+    os.close(end)
+    said = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert ended.returncode == 1
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) == 1
 
 
 def test_flags_are_logged_from_verbosity_1_on_without_secrets(fake_kubelet):
