@@ -113,7 +113,7 @@ def is_signed(machine, identity):
 
 def test_a_token_that_has_expired_finds_no_cluster_and_lets_nobody_in(machine, expired):
     said = refused(machine, machine.join_by_token(token=expired, more=["--discovery-timeout=0s"]))
-    assert rf"token id \"{expired[:6]}\" is invalid for this cluster or it has expired" in said
+    assert f'token id "{expired[:6]}" is invalid for this cluster or it has expired' in said
     machine.give_token(expired)
     process = machine.start()
     eventually(lambda: not process.running)
