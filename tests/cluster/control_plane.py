@@ -176,9 +176,13 @@ class ControlPlane:
 
     def node_kubeconfig(self, name: str) -> Path:
         """A kubeconfig as `system:node:NAME`, with a certificate signed by the cluster's authority."""
+        return self.user_kubeconfig(name, f"system:node:{name}", "system:nodes")
+
+    def user_kubeconfig(self, name: str, user: str, *groups: str) -> Path:
+        """A kubeconfig of this file name as any user."""
         path = self.directory / "nodes" / f"{name}.conf"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(self._kubeadm.user_kubeconfig(f"system:node:{name}", "system:nodes"))
+        path.write_text(self._kubeadm.user_kubeconfig(user, *groups))
         path.chmod(0o600)
         return path
 

@@ -27,7 +27,7 @@ def test_a_server_that_is_away_is_waited_for(start_node, control_plane, node_nam
         control_plane.node_kubeconfig(node_name), tmp_path / "k", cluster={"server": f"https://127.0.0.1:{free_port}"}
     )
     agent = start_node(kubeconfig=away)
-    eventually(lambda: any("Connect" in line and f":{free_port}/" in line for line in errors(agent)))
+    eventually(lambda: any("connection refused" in line and f":{free_port}/" in line for line in errors(agent)))
     assert agent.running
 
 
@@ -55,8 +55,8 @@ def test_credentials_that_the_server_does_not_know_are_told_and_tried_again(
     assert "s3cret-token" not in agent.log_text()
 
 
-def test_a_node_that_is_another_ones_is_refused_in_the_servers_words(start_node, control_plane, node_name):
-    agent = start_node(kubeconfig=str(control_plane.node_kubeconfig("somebody-else")))
+def test_a_user_without_rights_is_refused_in_the_servers_words(start_node, control_plane, node_name):
+    agent = start_node(kubeconfig=str(control_plane.user_kubeconfig("somebody-else", "somebody-else")))
     eventually(lambda: any("Unable to register node" in line and "somebody-else" in line for line in errors(agent)))
     assert agent.running
 
