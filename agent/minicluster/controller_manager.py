@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agent.core.lease import LEASE_NAMESPACE
 from agent.core.model import Object
 from agent.core.times import timestamp
 from agent.minicluster.api_resources import CSINODES, LEASES, NAMESPACES
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from agent.minicluster.object_store import ObjectChange
     from agent.minicluster.registry import GenericRegistry
 
-LEASE_NAMESPACE = "kube-node-lease"
 CLUSTER_CIDR = "10.244.0.0/16"
 _AT_ONCE = DeleteOptions(grace_period_seconds=0)
 
