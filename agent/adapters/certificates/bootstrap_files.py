@@ -61,9 +61,15 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
 
 
 async def check_node_name(kubeconfig: str, node_name: str) -> None:
-    """Raise StartError if the credentials of a kubeconfig are those of another node: the API server would refuse us."""
+    """Raise StartError if the credentials of a kubeconfig are those of another node: the API server would refuse us.
+
+    A certificate that cannot be read here is the API server's to judge.
+    """
     pair = await asyncio.to_thread(client_pair, Path(kubeconfig))
-    chain = read_certificates(pair.certificate_pem) if pair else ()
+    try:
+        chain = read_certificates(pair.certificate_pem) if pair else ()
+    except ValueError:
+        chain = ()
     if chain and is_of_another_node(chain[0], node_name):
         owner = node_of(chain[0])
         raise StartError(

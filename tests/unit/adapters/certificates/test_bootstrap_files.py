@@ -82,6 +82,14 @@ async def test_credentials_of_another_node_name_it_and_the_flag_to_use(tmp_path)
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "pem", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
+async def test_a_certificate_that_cannot_be_read_is_the_api_servers_to_judge(tmp_path, pem):
+    await check_node_name(kubeconfig_with(tmp_path, pem), "vm")
+
+
+@pytest.mark.anyio
 async def test_credentials_without_a_certificate_are_the_api_servers_to_judge(tmp_path):
     path = tmp_path / "kubelet.conf"
     path.write_text(json.dumps(kubeconfig_document(CLUSTER, USER)))
@@ -89,8 +97,12 @@ async def test_credentials_without_a_certificate_are_the_api_servers_to_judge(tm
 
 
 def certificate_of(folder, common_name):
-    pem = base64.b64encode(made(common_name=common_name).encode()).decode()
+    return kubeconfig_with(folder, made(common_name=common_name))
+
+
+def kubeconfig_with(folder, pem):
     path = folder / "kubelet.conf"
-    user = {"client-certificate-data": pem, "client-key-data": base64.b64encode(b"key").decode()}
+    certificate = base64.b64encode(pem.encode()).decode()
+    user = {"client-certificate-data": certificate, "client-key-data": base64.b64encode(b"key").decode()}
     path.write_text(json.dumps(kubeconfig_document(CLUSTER, user)))
     return str(path)
