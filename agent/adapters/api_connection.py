@@ -1,18 +1,14 @@
-"""A pool of connections to the API server with a deadline of its own; the errors of aiohttp stop here."""
+"""Requests to the API server with a deadline, on connections of their own; the errors of HTTP stop here."""
 
-import asyncio.sslproto
+import asyncio
 import logging
-import os
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from functools import partial
-from typing import Any, Final, Literal
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal
 from urllib.parse import urlencode, urlsplit
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from msgspec.json import encode
 
 from agent import __version__
@@ -30,7 +26,8 @@ from agent.adapters.answers import (
     watch_event,
 )
 from agent.adapters.credentials import Credentials
-from agent.adapters.transport import DedicatedResolver, enable_keepalive
+from agent.adapters.http1 import HttpError
+from agent.adapters.http_client import CertificateError, HttpClient, Response
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.metrics import Counter, Family, Histogram
 from agent.core.model import Object
@@ -40,25 +37,18 @@ from agent.ports import Reachability, Unauthorized, Unavailable, Untrusted
 log = logging.getLogger(__name__)
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Verb = Method | Literal["WATCH"]
 ContentType = Literal["application/json", "application/strategic-merge-patch+json"]
 
 JSON: Final = "application/json"
 _V6 = logging.INFO - 6
 _DEFAULT_TIMEOUT_SECONDS = 30.0
-_IDLE_SECONDS = 90.0  # as Go's http.Transport
-_WATCH: Final = "WATCH"
 _CONNECT_SECONDS = 10.0
-_READ_BYTES = 16 * 1024
-_MOST_UNREAD = 8  # as Go: a server says 100 Continue no more than five times
 _LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
 _SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
 _NO_STATUS = "<error>"
 _BUCKETS_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-_FAULTS = (aiohttp.ClientError, OSError, TimeoutError, ValueError, EOFError)
-
-if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
-    # asyncio sets aside 256 KiB for each TLS connection; a heartbeat is 1 KiB.
-    asyncio.sslproto.SSLProtocol.max_size = _READ_BYTES
+_FAULTS = (HttpError, TimeoutError)
 
 
 class RequestMetrics:
@@ -88,104 +78,6 @@ class RequestMetrics:
         yield self._durations.family()
 
 
-class _BoundedResponseHandler(ResponseHandler):
-    """Closes the connection of a server that sends more answers than were requested, before they fill the memory."""
-
-    def connection_made(self, transport: Any) -> None:
-        """Read the connection in small pieces, without TLS too: a large one may hold thousands of heads."""
-        super().connection_made(transport)
-        if hasattr(transport, "max_size"):
-            transport.max_size = _READ_BYTES
-
-    def feed_data(self, data: Any, size: int = 0) -> None:
-        """Take the head of an answer."""
-        if len(self) < _MOST_UNREAD:
-            super().feed_data(data, size)
-        elif self.transport is not None:
-            self.transport.abort()
-
-
-class _Session:
-    """Connections made with one set of credentials; a retired session closes when its last request is done."""
-
-    def __init__(self, credentials: Credentials, user_agent: str, metrics: RequestMetrics) -> None:
-        self._host = urlsplit(credentials.server).netloc
-        self._metrics = metrics
-        self._resolver = DedicatedResolver()
-        connector = aiohttp.TCPConnector(
-            ssl=credentials.tls, limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=self._resolver
-        )
-        connector._factory = partial(_BoundedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-        headers = [*credentials.headers, ("Accept-Encoding", "identity"), ("User-Agent", user_agent)]
-        if credentials.authorization:
-            headers.append(("Authorization", credentials.authorization))
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-            auto_decompress=False,  # a few bytes could become gigabytes
-        )
-        self._request = partial(
-            self._session.request,
-            proxy=credentials.proxy,
-            server_hostname=credentials.tls_server_name or None,
-            allow_redirects=False,  # a redirect is an answer, and a wrong one
-        )
-        self._server = credentials.server
-        self._users = 0
-        self._retired = False
-
-    @asynccontextmanager
-    async def in_use(self) -> AsyncIterator["_Session"]:
-        """Keep the session open while a request is under way."""
-        self._users += 1
-        try:
-            yield self
-        finally:
-            self._users -= 1
-            if self._retired and not self._users:
-                await self.close()
-
-    async def send(
-        self,
-        method: Method,
-        path: str,
-        query: list[tuple[str, str]],
-        timeout: aiohttp.ClientTimeout,
-        *,
-        body: Object | None = None,
-        content_type: ContentType = JSON,
-    ) -> aiohttp.ClientResponse:
-        """Send one request, and return when the head of its answer has come."""
-        began, status = time.monotonic(), None
-        try:
-            response: aiohttp.ClientResponse = await self._request(
-                method,
-                f"{self._server}{path}?{urlencode(query)}" if query else f"{self._server}{path}",
-                headers={"Accept": JSON, "Content-Type": content_type},
-                data=None if body is None else encode(body),
-                timeout=timeout,
-            )
-            status = response.status
-        finally:
-            took = time.monotonic() - began
-            self._metrics.answered(method, self._host, status, took)
-        fields = {"verb": method, "url": str(response.url), "status": status, "milliseconds": round(took * 1000)}
-        log.log(_V6, "Response", fields)  # as client-go's round_trippers.go
-        return response
-
-    async def retire(self, *, at_once: bool) -> None:
-        """Take no more requests, and close with the last one that is under way, or at once."""
-        self._retired = True
-        if at_once or not self._users:
-            await self.close()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._session.close()
-        await self._resolver.close()
-
-
 class ApiConnection:
     """Requests to the API server on connections that nothing else uses, with a deadline."""
 
@@ -200,7 +92,6 @@ class ApiConnection:
         reachability: Reachability | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds or _DEFAULT_TIMEOUT_SECONDS
-        self._timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
         # A heartbeat is tried five times in a row: all of them together must fit into a lease.
         self._most_retry_after_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
@@ -209,20 +100,36 @@ class ApiConnection:
         self._user_agent = f"kubelet/{KUBELET_VERSION} (linux/{architecture}) fake-kubelet/{__version__}"
         self._on_unauthorized = on_unauthorized
         self._reachability = reachability
-        self._streams = 0
+        self._watches: set[Response] = set()
         self._credentials = credentials
         self.metrics = metrics or RequestMetrics()
-        self._current = _Session(credentials, self._user_agent, self.metrics)
+        self._client = self._client_with(credentials)
+
+    def _client_with(self, credentials: Credentials) -> HttpClient:
+        self._host = urlsplit(credentials.server).netloc
+        headers = [*credentials.headers, ("Accept", JSON), ("Accept-Encoding", "identity")]
+        headers.append(("User-Agent", self._user_agent))
+        if credentials.authorization:
+            headers.append(("Authorization", credentials.authorization))
+        return HttpClient(
+            credentials.server,
+            tls=credentials.tls if isinstance(credentials.tls, ssl.SSLContext) else None,
+            tls_server_name=credentials.tls_server_name,
+            proxy=credentials.proxy,
+            headers=headers,
+        )
 
     async def use(self, credentials: Credentials) -> None:
         """Send the next requests with other credentials; requests under way are not cut off, watches are."""
         self._credentials = credentials
-        old, self._current = self._current, _Session(credentials, self._user_agent, self.metrics)
-        await old.retire(at_once=self._streams > 0)
+        self._client.retire()
+        self._client = self._client_with(credentials)
+        for watch in self._watches:
+            watch.abort()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._current.close()
+        self._client.close()
 
     async def call(
         self,
@@ -241,134 +148,148 @@ class ApiConnection:
         return page(content), len(content)
 
     async def _content(
-        self, method: Method, path: str, query: Sequence[tuple[str, str]], most_bytes: int = MOST_BYTES, **sent: Any
+        self,
+        method: Method,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        most_bytes: int = MOST_BYTES,
+        *,
+        body: Object | None = None,
+        content_type: ContentType = JSON,
     ) -> Content:
-        async with self._current.in_use() as session:
-            with self._translated(method, path):
-                with self._noticed(method, path):
-                    response = await session.send(method, path, [*self._query, *query], self._timeout, **sent)
-                async with response:
+        target = _target(path, [*self._query, *query])
+        content = None if body is None else encode(body)
+        response = None
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                response = await self._send(method, target, content, content_type=content_type)
+                with response:
                     return await self._success(response, most_bytes)
+        except _FAULTS as error:
+            raise self._failure(method, path, error, response) from error
 
     async def stream(
         self, path: str, query: list[tuple[str, str]], *, seconds: float
     ) -> AsyncGenerator[WatchEvent | None, None]:
         """Yield None when the server has opened the watch, then its events."""
-        timeout = aiohttp.ClientTimeout(
-            total=seconds + _LATE_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS
-        )
-        self._streams += 1
+        ends_at = asyncio.get_running_loop().time() + seconds + _LATE_SECONDS
+        response, rest = None, bytearray()
         try:
-            async with self._current.in_use() as session:
-                with self._translated(_WATCH, path):
-                    with self._noticed(_WATCH, path):
-                        response = await session.send("GET", path, query, timeout)
-                    async with response:
-                        if response.status != 200:
-                            await self._success(response)
-                        enable_keepalive(response)
-                        yield None
-                        async for text in _lines(response):
-                            yield watch_event(text)
-        finally:
-            self._streams -= 1
+            async with _silence_timeout(ends_at):
+                response = await self._send("GET", _target(path, query), connect_seconds=_CONNECT_SECONDS)
+            with response, self._cut_off_by_use(response):
+                if response.status != 200:
+                    async with _silence_timeout(ends_at):
+                        await self._success(response)
+                yield None
+                while part := await _next_part(response, ends_at):
+                    for line in _lines(rest, part):
+                        yield watch_event(line)
+        except _FAULTS as error:
+            raise self._failure("WATCH", path, error, response) from error
 
-    async def _success(self, response: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> Content:
+    @contextmanager
+    def _cut_off_by_use(self, response: Response) -> Iterator[None]:
+        self._watches.add(response)
+        try:
+            yield
+        finally:
+            self._watches.discard(response)
+
+    async def _send(
+        self,
+        method: Method,
+        target: str,
+        content: bytes | None = None,
+        *,
+        content_type: ContentType = JSON,
+        connect_seconds: float | None = None,
+    ) -> Response:
+        """Send one request, and return when the head of its answer has arrived; count and log it."""
+        host, began, status = self._host, time.monotonic(), None
+        try:
+            response = await self._client.send(
+                method, target, content, content_type=content_type, connect_seconds=connect_seconds
+            )
+            status = response.status
+        finally:
+            took = time.monotonic() - began
+            self.metrics.answered(method, host, status, took)
+        if log.isEnabledFor(_V6):
+            url = f"{self._credentials.server}{target}"
+            fields = {"verb": method, "url": url, "status": status, "milliseconds": round(took * 1000)}
+            log.log(_V6, "Response", fields)  # as client-go's round_trippers.go
+        if self._reachability:
+            self._reachability.answered()
+        return response
+
+    async def _success(self, response: Response, most_bytes: int = MOST_BYTES) -> Content:
         """Return the body of an answer that is a success; raise the error that any other answer means."""
         content = await _read(response, most_bytes)
         if 200 <= response.status < 300:
             return content
-        error = refusal(response.status, decoded(response.status, content), response.headers.get("Retry-After"))
+        error = refusal(response.status, decoded(response.status, content), response.headers.get("retry-after"))
         if error.retry_after_seconds and self._most_retry_after_seconds is not None:
             error.retry_after_seconds = min(error.retry_after_seconds, self._most_retry_after_seconds)
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
         raise error
 
-    @contextmanager
-    def _noticed(self, verb: Method | Literal["WATCH"], path: str) -> Iterator[None]:
-        """Pass on whether a request was answered."""
-        try:
-            yield
-        except _FAULTS as error:
-            if self._reachability:
-                self._reachability.unanswered(Unavailable(self._described(verb, path, error)))
-            raise
-        if self._reachability:
-            self._reachability.answered()
+    def _failure(self, verb: Verb, path: str, error: Exception, response: Response | None) -> Unavailable:
+        """Return the error of ours for a failure of HTTP, and report it if the request was not answered at all."""
+        self._client.close_idle()  # as kubelet: they may lead to a machine that is gone
+        kind = Untrusted if isinstance(error, CertificateError) else Unavailable
+        failure = kind(f'{verb.capitalize()} "{self._credentials.server}{path}": {self._reason(verb, error)}')
+        if response is None and self._reachability:
+            self._reachability.unanswered(failure)
+        return failure
 
-    @contextmanager
-    def _translated(self, verb: Method | Literal["WATCH"], path: str) -> Iterator[None]:
-        """Raise errors of ours for those of the client library, which do not leave this module."""
-        try:
-            yield
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise Untrusted(self._described(verb, path, error)) from error
-        except _FAULTS as error:
-            raise Unavailable(self._described(verb, path, error)) from error
-
-    def _described(self, verb: Method | Literal["WATCH"], path: str, error: Exception) -> str:
-        where = f'{verb.capitalize()} "{self._credentials.server}{path}"'
-        if isinstance(error, TimeoutError) and verb == _WATCH:
-            return f"{where}: nothing heard for too long"
+    def _reason(self, verb: Verb, error: Exception) -> str:
+        if isinstance(error, TimeoutError) and verb == "WATCH":
+            return "nothing heard for too long"
         if isinstance(error, TimeoutError):
-            return f"{where}: no answer within {format_seconds(self._timeout_seconds)}"
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
+            return f"no answer within {format_seconds(self._timeout_seconds)}"
+        if isinstance(error, CertificateError):
             hint = f"check certificate-authority in {self._credentials.source}"
-            return f"{where}: certificate of the API server not trusted: {reason}; {hint}"
-        return f"{where}: {one_line(_reason(error))}"
+            return f"certificate of the API server not trusted: {error}; {hint}"
+        return one_line(str(error))
 
 
-def _reason(error: Exception) -> str:
-    """Return the text of an error in Go's words, without the URL of a proxy: there may be a password in it."""
-    text = str(error) or type(error).__name__
-    if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-        text = f"TLS handshake failed: {error}"
-    elif isinstance(error, aiohttp.ClientConnectorDNSError):
-        text = f"dial tcp: lookup {error.host}: no such host"
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        host = f"[{error.host}]" if ":" in error.host else error.host
-        text = f"dial tcp {host}:{error.port}: connect: {_go_strerror(error.os_error)}"
-    elif isinstance(error, OSError) and error.errno:
-        text = f"read: {_go_strerror(error)}"
-    elif isinstance(error, aiohttp.ServerDisconnectedError):
-        text = "EOF"
-    elif isinstance(error, aiohttp.ClientPayloadError):
-        text = "unexpected EOF"
-    elif isinstance(error, aiohttp.ClientResponseError):
-        text = f"the proxy answered {error.status} {error.message}"
-    elif isinstance(error, aiohttp.InvalidURL):
-        text = "the address of the server, or of its proxy, is no URL"
-    return text
+def _target(path: str, query: Sequence[tuple[str, str]]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
-def _go_strerror(error: OSError) -> str:
-    """Return the text of an errno as Go has it."""
-    return os.strerror(error.errno).lower() if error.errno else str(error)
-
-
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> Content:
+async def _read(response: Response, most_bytes: int) -> Content:
     """Read the body; raise TooLarge if it is larger than any object of ours can be."""
-    body = bytearray()
-    async for part in response.content.iter_any():
+    body = await response.read_part()
+    while part := await response.read_part():
         body += part
         if len(body) > most_bytes:
-            raise TooLarge(f"the answer is larger than {most_bytes} bytes")
+            break
+    if len(body) > most_bytes:
+        raise TooLarge(f"the answer is larger than {most_bytes} bytes")
     return body
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yield the lines of the body; a line has one object, and the same limit as an answer with one."""
-    rest = bytearray()
-    async for part in response.content.iter_any():
-        *ends, tail = part.split(b"\n")
-        for end in ends:
-            rest += end
-            line = bytes(rest)
-            rest.clear()
-            if line.strip():
-                yield line
-        rest += tail
-        if len(rest) > MOST_BYTES:
-            raise TooLarge(f"a line of the watch is larger than {MOST_BYTES} bytes")
+def _silence_timeout(ends_at: float) -> asyncio.Timeout:
+    """Return the timeout for the next that a server sends in a watch."""
+    return asyncio.timeout_at(min(ends_at, asyncio.get_running_loop().time() + _SILENCE_SECONDS))
+
+
+async def _next_part(response: Response, ends_at: float) -> Content:
+    async with _silence_timeout(ends_at):
+        return await response.read_part()
+
+
+def _lines(rest: bytearray, part: Content) -> Iterator[bytes]:
+    """Yield the lines that this part completes; a line has one object, and the same limit as an answer with one."""
+    *ends, tail = part.split(b"\n")
+    for end in ends:
+        rest += end
+        line = bytes(rest)
+        rest.clear()
+        if line.strip():
+            yield line
+    rest += tail
+    if len(rest) > MOST_BYTES:
+        raise TooLarge(f"a line of the watch is larger than {MOST_BYTES} bytes")

@@ -1,18 +1,20 @@
 """What a connection to the API server needs below HTTP: a proxy, the addresses of a host, keepalive."""
 
 import asyncio
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohappyeyeballs import AddrInfoType, start_connection
 
+from agent.adapters.http1 import HttpError
 from agent.ports import StartError
 
 _RESOLVER_SECONDS = 3.0
+_NEXT_ADDRESS_SECONDS = 0.25  # how long one address of a host may be silent before the next is tried beside it
 # As Go's HTTP/2: dead after 45 s without an answer
 _KEEPALIVE_IDLE_SECONDS, _KEEPALIVE_INTERVAL_SECONDS, _KEEPALIVE_PROBES = 30, 5, 3
 
@@ -74,24 +76,22 @@ def _is_within(host: str, network: str) -> bool:
         return False
 
 
-class DedicatedResolver(AbstractResolver):
+class DedicatedResolver:
     """Resolves names in a thread of its own; while the system's resolver does not answer, the last answer is used.
 
-    aiohttp's resolver shares the event loop's threads with every reading of the host, and waits for a free one.
+    That of the event loop shares its threads with every reading of the host, and waits for a free one.
     """
 
     def __init__(self, deadline_seconds: float = _RESOLVER_SECONDS) -> None:
         self._deadline_seconds = deadline_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolver")
-        self._pending: dict[str, asyncio.Future[list[ResolveResult]]] = {}
-        self._last: dict[tuple[str, int], list[ResolveResult]] = {}
+        self._pending: dict[str, asyncio.Future[list[AddrInfoType]]] = {}
+        self._last: dict[tuple[str, int], list[AddrInfoType]] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[AddrInfoType]:
         """Return the addresses of a host; raise OSError if there are none."""
         try:
-            addresses = await self._ask(host, port, family)
+            addresses = await self._ask(host, port)
         except (OSError, TimeoutError):
             if last := self._last.get((host, port)):
                 return last
@@ -99,15 +99,15 @@ class DedicatedResolver(AbstractResolver):
         self._last[host, port] = addresses
         return addresses
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End the thread without waiting for a lookup that hangs."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    async def _ask(self, host: str, port: int) -> list[AddrInfoType]:
         lookup = self._pending.get(host)
         if lookup is None or lookup.done():  # one that hangs is not started again
             run = asyncio.get_running_loop().run_in_executor
-            lookup = self._pending[host] = run(self._thread, _look_up, host, port, family)
+            lookup = self._pending[host] = run(self._thread, _look_up, host, port)
             lookup.add_done_callback(_retrieve_error)
         try:
             async with asyncio.timeout(self._deadline_seconds):
@@ -116,33 +116,38 @@ class DedicatedResolver(AbstractResolver):
             raise OSError(f"no answer from the resolver within {self._deadline_seconds:g}s") from None
 
 
-def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-    entries = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-    return [
-        ResolveResult(
-            hostname=host,
-            host=str(address[0]),
-            port=port,
-            family=kind,
-            proto=protocol,
-            flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-        )
-        for kind, _, protocol, _, address in entries
-    ]
+def _look_up(host: str, port: int, flags: int = 0) -> list[AddrInfoType]:
+    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
 
 
-def _retrieve_error(lookup: asyncio.Future[list[ResolveResult]]) -> None:
+def _retrieve_error(lookup: asyncio.Future[list[AddrInfoType]]) -> None:
     """Retrieve the error of a lookup whose caller may be gone, so that asyncio does not log it."""
     if not lookup.cancelled():
         lookup.exception()
 
 
-def enable_keepalive(response: aiohttp.ClientResponse) -> None:
+async def connect(resolver: DedicatedResolver, host: str, port: int) -> socket.socket:
+    """Connect to the first address of a host that answers; raise HttpError, in the words of Go, if none does."""
+    try:
+        addresses = _look_up(host, port, socket.AI_NUMERICHOST)
+    except OSError:  # a name, then
+        try:
+            addresses = await resolver.resolve(host, port)
+        except OSError as error:
+            reason = "no such host" if isinstance(error, socket.gaierror) else str(error)
+            raise HttpError(f"dial tcp: lookup {host}: {reason}") from error
+    try:
+        connection = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS)
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise HttpError(f"dial tcp {address}: connect: {reason}") from error
+    _enable_keepalive(connection)
+    return connection
+
+
+def _enable_keepalive(connection: socket.socket) -> None:
     """Have the kernel notice that the peer of a silent connection is gone: a watch may be silent for a minute."""
-    transport = response.connection.transport if response.connection else None
-    connection = transport.get_extra_info("socket") if transport else None
-    if connection is None or connection.family not in {socket.AF_INET, socket.AF_INET6}:
-        return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_SECONDS)

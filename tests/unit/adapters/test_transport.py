@@ -76,4 +76,4 @@ async def test_where_the_resolver_is_silent_the_last_answer_stands(monkeypatch):
             await resolver.resolve("unlast.invalid", 80)
     finally:
         release.set()
-        await resolver.close()
+        resolver.close()
