@@ -75,12 +75,15 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the answer, or keep the reason why it will never be complete."""
         response = self._response
-        if self._error is None and response is not None:
+        if self._error is None and response is not None and not response.is_complete:
+            kind = HttpError if response.has_begun else _ClosedWhileIdleError
             try:
-                response.feed_eof()
+                if exc is None:
+                    response.feed_eof()
+                else:
+                    self._error = kind(_reason(exc))
             except HttpError as error:
-                kind = HttpError if response.has_begun else _ClosedWhileIdleError
-                self._error = kind(_reason(exc) if exc else str(error))
+                self._error = kind(str(error))
         self._wake()
 
     async def send(self, method: str, request: bytes) -> ResponseParser:
