@@ -258,9 +258,11 @@ class HttpClient:
         path, question_mark, query = target.partition("?")
         prefix, fixed = self._fixed
         head = f"{method} {prefix}{quote(path, _IN_PATHS)}{question_mark}{query} HTTP/1.1\r\n{fixed}"
+        if content_type:
+            head += f"Content-Type: {content_type}\r\n"
         if body is None:
             return f"{head}\r\n".encode()
-        return f"{head}Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     @cached_property
     def _server(self) -> _Origin:

@@ -50,9 +50,7 @@ def test_a_body_without_a_length_ends_with_the_connection(version):
     assert (parser.take(), parser.is_complete, parser.is_reusable) == (b"abc", True, False)
 
 
-@pytest.mark.parametrize(
-    ("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("CONNECT", 200)], ids=str
-)
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("CONNECT", 200)], ids=str)
 def test_an_answer_that_has_no_body_whatever_its_headers_say(method, status):
     parser = parsed(b"HTTP/1.1 %d X\r\nContent-Length: 5\r\n\r\n" % status, method=method)
     assert parser.is_reusable
