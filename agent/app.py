@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.adapters.certificates.bootstrap_files import check_node_name
 from agent.adapters.certificates.key_worker import KeyWorker
 from agent.adapters.clock import SystemClock
-from agent.adapters.credentials import CredentialReloader, load_credentials
+from agent.adapters.credentials import CredentialReloader, Credentials, load_credentials
 from agent.adapters.host import LinuxHost, booted_at
 from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
@@ -135,12 +135,12 @@ class _Daemon:
             resources.push_async_callback(connection.close)
         check_reservations(config.node, await self.host.snapshot())
         process, node = self._process, self._node(connections)
-        servers = await self._servers(node, connections)
+        servers = await self._servers(node, connections, credentials)
         resources.push_async_callback(servers.close)
         reloader = CredentialReloader(
             kubeconfig=config.process.kubeconfig,
             current=credentials,
-            connections=connections,
+            connections=(*connections, *servers.trust),
             requested=self._reload,
             clock=self._clock,
             on_change=process.connectivity.notify_recovered,
@@ -191,12 +191,13 @@ class _Daemon:
         self.notifier.follow(node.summary)
         return node
 
-    async def _servers(self, node: Node, connections: ApiConnections) -> KubeletServers:
+    async def _servers(self, node: Node, connections: ApiConnections, credentials: Credentials) -> KubeletServers:
         builder = KubeletServerBuilder(
             config=self._config,
             sources=self._sources(node),
             metrics=self._metrics,
             reviews=KubeReviews(connections.reviews),
+            credentials=credentials,
             addresses=node.addresses,
             scheduling=self._scheduling,
         )

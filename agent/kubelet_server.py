@@ -16,7 +16,7 @@ from agent.adapters.certificates.serving import (
     write_self_signed,
 )
 from agent.adapters.certificates.store import PemStore
-from agent.adapters.credentials import load_credentials
+from agent.adapters.credentials import Credentials, load_credentials
 from agent.adapters.server.api import KubeletApi, full_table, read_only_table
 from agent.adapters.server.auth_filter import AuthFilter
 from agent.adapters.server.endpoints import NodeEndpoints, Sources
@@ -42,6 +42,7 @@ class KubeletServers:
     listeners: Sequence[Listener]
     loops: Sequence[Runnable]  # reload the files of the serving certificate
     controllers: Sequence[Controller]  # are in the queue already
+    trust: Sequence[Tls]  # to be given new credentials, for their CA
 
     async def close(self) -> None:
         """Close all connections."""
@@ -57,6 +58,7 @@ class KubeletServerBuilder:
     sources: Sources
     metrics: ServerMetrics
     reviews: ReviewApi
+    credentials: Credentials
     addresses: Callable[[], Sequence[NodeAddress]]
     scheduling: Scheduling
 
@@ -66,8 +68,10 @@ class KubeletServerBuilder:
         listeners: list[Listener] = []
         loops: list[Runnable] = []
         controllers: list[Controller] = []
+        trust: list[Tls] = []
         if serving.enabled:
-            tls = await _load_tls(serving)
+            tls = await _load_tls(serving, self.credentials)
+            trust.append(tls)
             if self.config.process.certificates.serving_by_request:
                 certificate, controller = self._signed_by_cluster(tls)
                 controllers.append(controller)
@@ -78,7 +82,7 @@ class KubeletServerBuilder:
             listeners.append(self._authenticated(endpoints, certificate))
         if serving.read_only_port:
             listeners.append(self._read_only(endpoints))
-        return KubeletServers(listeners, loops, controllers)
+        return KubeletServers(listeners, loops, controllers, trust)
 
     def _authenticated(self, endpoints: NodeEndpoints, certificate: ServingCertificate) -> Listener:
         """Listen for the kubelet's API over TLS."""
@@ -140,7 +144,7 @@ class KubeletServerBuilder:
 
     def _serving_certificate(self, certificate: Path, key: Path, tls: Tls) -> ServingCertificate:
         return ServingCertificate(
-            certificate, key, clock=self.scheduling.clock, new_context=tls.context, context_files=tls.files
+            certificate, key, clock=self.scheduling.clock, new_context=tls.context, client_ca=tls.client_ca
         )
 
 
@@ -159,13 +163,14 @@ class _SelfSigned:
         await self._certificate.run()
 
 
-async def _load_tls(serving: Serving) -> Tls:
-    if not (serving.anonymous or serving.client_ca_file or serving.token_reviews):
+async def _load_tls(serving: Serving, credentials: Credentials) -> Tls:
+    tls = Tls(serving)
+    await tls.use(credentials)
+    if not (serving.anonymous or serving.client_ca_file or serving.token_reviews or tls.cluster_ca):
         raise StartError(
             "no authentication method configured; give --client-ca-file, or --authentication-token-webhook"
         )
     log_unsupported(serving)
-    tls = Tls(serving)
     try:
         await asyncio.to_thread(tls.context)
     except (OSError, ValueError) as error:

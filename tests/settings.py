@@ -50,6 +50,7 @@ Serving = partial(
     status_page="loopback",
     anonymous=True,
     client_ca_file="",
+    trusts_cluster_ca=False,
     token_reviews=False,
     token_seconds=120.0,
     access_reviews=False,

@@ -41,6 +41,7 @@ class Credentials:
     authorization: str = field(default="", repr=False)  # the header
     proxy: str | None = field(default=None, repr=False)  # may have a password in it
     headers: tuple[tuple[str, str], ...] = ()  # sent with every request
+    authority: bytes = field(default=b"", repr=False)  # PEM of the CA of the API server; empty if it is any or none
     files: tuple[Path, ...] = ()  # a change of one of them may change the credentials
     expires_at: datetime | None = None
     digest: str = ""  # two credentials with the same digest are the same
@@ -126,6 +127,7 @@ def _credentials(
         authorization=authorization,
         proxy=proxy,
         headers=headers,
+        authority=pems[0],
         digest=hashlib.sha256(repr(content).encode()).hexdigest(),
     )
 
@@ -139,10 +141,10 @@ def _tls(authority: bytes, certificate: bytes = b"", key: bytes = b"", *, verify
 
 
 class Connection(Protocol):
-    """Sends requests with credentials that can be replaced."""
+    """Uses credentials that can be replaced."""
 
     async def use(self, credentials: Credentials) -> None:
-        """Send the next requests with these credentials."""
+        """Use these credentials from now on."""
 
 
 class CredentialReloader:

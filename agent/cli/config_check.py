@@ -16,7 +16,7 @@ from agent.adapters.settings.go_json import leaves
 from agent.adapters.settings.pflag import did_you_mean
 from agent.adapters.settings.schema import KUBELET
 from agent.core.capacity import check_reservations
-from agent.core.config import Config, ProcessConfig
+from agent.core.config import Config, ProcessConfig, Serving
 from agent.core.errors import ConfigError
 from agent.core.model import HostSnapshot
 from agent.core.node_view import format_signal
@@ -53,6 +53,7 @@ async def check(flags: Mapping[str, Any]) -> Findings:
         findings.errors.append(_with_unit_hint(str(error), settings))
         return findings
     findings.node_name = config.node.node_name
+    findings.warnings.extend(_open_doors(config.process.serving))
     host = await LinuxHost(config.process.host).snapshot()
     try:
         check_reservations(config.node, host)
@@ -132,6 +133,23 @@ def _crossed_thresholds(config: Config, host: HostSnapshot) -> Iterator[str]:
                 f"the eviction threshold of {threshold.signal} is crossed right now: {available} is less than {least}; "
                 f"the Node would report {threshold.condition}"
             )
+
+
+def _open_doors(serving: Serving) -> Iterator[str]:
+    """Warn about an API that others on the network may use without saying who they are."""
+    is_open = serving.enabled and serving.anonymous and not serving.access_reviews
+    if is_open and not _is_loopback(serving.address):
+        yield (
+            f"open to strangers: port {serving.port} on {serving.address} serves pods, metrics and /var/log to whoever "
+            "reaches it, as --anonymous-auth=true and --authorization-mode=AlwaysAllow say"
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_ports(config: ProcessConfig, findings: Findings) -> None:

@@ -12,6 +12,8 @@ from agent.adapters.settings.go_json import Document, Struct, encode
 from agent.adapters.settings.schema import FAKE, FAKE_API, FAKE_KIND, KUBELET, KUBELET_API, KUBELET_KIND
 from agent.adapters.settings.zpages import kubeletconfig
 
+_CLUSTER_CA = "client certificates: of the cluster's CA, if --kubeconfig or the service account names one"
+
 
 def settings_json(settings: Effective) -> str:
     """Return one object: kubelet's settings as /configz has them, our own, the flags without a field, and origins."""
@@ -37,7 +39,10 @@ def settings_yaml(settings: Effective) -> str:
 
 
 def _origins(settings: Effective) -> dict[str, str]:
-    return settings.origins | derived_origins(settings.kubelet, settings.origins)
+    origins = settings.origins | derived_origins(settings.kubelet, settings.origins)
+    if settings.trusts_cluster_ca:
+        origins["authentication.x509"] = _CLUSTER_CA
+    return origins
 
 
 def _lines(struct: Struct, document: Document, origins: dict[str, str], prefix: str = "") -> Iterator[str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from agent.adapters.settings.go_json import get_path, with_defaults
+from agent.adapters.settings.effective import from_flags
+from agent.adapters.settings.go_json import get_path
 from agent.adapters.settings.pflag import METAVARS, WITHOUT_VALUE, did_you_mean, parse_flags
-from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
 from agent.core.errors import ConfigError
@@ -77,7 +77,7 @@ def _options(flags: Mapping[str, Flag]) -> Iterator[TyperOption]:
 
 
 def _write_flags(formatter: Any) -> None:
-    defaults = {**with_defaults(KUBELET, {}), **with_defaults(FAKE, {})}
+    defaults = default_settings()
     for group in GROUPS:
         rows = [flag for flag in FLAGS.values() if flag.group == group]
         if group == ACCEPTED:
@@ -85,6 +85,12 @@ def _write_flags(formatter: Any) -> None:
         if group != REMOVED:
             with formatter.section(group):
                 formatter.write_dl([(flag_usage(flag), flag_help(flag, defaults)) for flag in rows], col_max=42)
+
+
+def default_settings() -> Mapping[str, Any]:
+    """Return the settings of a command line without flags: what holds where nothing else is said."""
+    settings = from_flags({})
+    return settings.kubelet | settings.fake
 
 
 def flag_usage(flag: Flag) -> str:
@@ -109,9 +115,12 @@ def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
     value = get_path(dict(defaults), flag.field) if flag.field else flag.default
     if isinstance(value, bool):
         return "true" if value else ""
+    if isinstance(value, dict):
+        separator = "<" if flag.kind == "thresholds" else "="
+        return ",".join(f"{key}{separator}{amount}" for key, amount in value.items())
     if isinstance(value, list):
         return ",".join(str(item) for item in value)
-    return "" if value in (None, "", 0, {}, "0") else str(value)
+    return "" if value in (None, "", 0, "0") else str(value)
 
 
-__all__ = ["KubeletCommand", "KubeletGroup", "default_text", "flag_help", "flag_usage", "metavar"]
+__all__ = ["KubeletCommand", "KubeletGroup", "default_settings", "default_text", "flag_help", "flag_usage", "metavar"]

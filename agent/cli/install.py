@@ -17,11 +17,10 @@ from agent import klog
 from agent.adapters import installation
 from agent.adapters.installation import STATE, UNIT, Installation, as_service_user
 from agent.adapters.settings.build_config import build_config
-from agent.adapters.settings.effective import Effective, effective
+from agent.adapters.settings.effective import CLIENT_CA, Effective, effective
 from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import OURS, Flag
 from agent.cli.join import (
-    CLIENT_CA,
     FLAGS_OF_JOIN,
     CredentialPaths,
     JoinCommand,

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from agent import klog
 from agent.adapters.child_process import python_module
 from agent.adapters.settings.build_config import build_config
-from agent.adapters.settings.effective import Effective, effective
+from agent.adapters.settings.effective import CLIENT_CA, Effective, effective
 from agent.adapters.settings.pflag import WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.core.discovery import Token, parse_pins, parse_token
@@ -39,15 +39,6 @@ _ROWS = (
     Flag("cri-socket", "string", OURS, "Taken for kubeadm's sake; there is no runtime.", metavar="PATH"),
     Flag("ignore-preflight-errors", "strings", OURS, "Taken for kubeadm's sake; there are no such checks."),
 )
-CLIENT_CA = "authentication.x509.clientCAFile"
-# What kubeadm writes into a kubelet's configuration: without one, a kubelet would serve everybody.
-_KUBEADM_DEFAULTS = {
-    "rotateCertificates": "--rotate-certificates=true",
-    "authentication.anonymous.enabled": "--anonymous-auth=false",
-    "authentication.webhook.enabled": "--authentication-token-webhook=true",
-    "authorization.mode": "--authorization-mode=Webhook",
-    "readOnlyPort": "--read-only-port=0",
-}
 FLAGS_OF_JOIN = {flag.name: flag for flag in _ROWS}
 
 
@@ -219,14 +210,14 @@ def join_configuration(words: Sequence[str], flags: Mapping[str, Any]) -> JoinCo
 
 
 def daemon_flags(daemon: Sequence[str], paths: CredentialPaths, settings: Effective) -> list[str]:
-    """Return the daemon's command line: the user's flags, then those that kubeadm sets for a kubelet."""
+    """Return the daemon's command line: the user's flags, then what kubeadm sets in a kubelet's configuration."""
     path_flags = {
         "kubeconfig": paths.kubeconfig,
         "bootstrap-kubeconfig": paths.bootstrap,
         "cert-dir": paths.certificates,
     }
     added = [*daemon, *(f"--{name}={path}" for name, path in path_flags.items() if name not in settings.flags)]
-    defaults = {**_KUBEADM_DEFAULTS, CLIENT_CA: f"--client-ca-file={paths.authority}"}
+    defaults = {"rotateCertificates": "--rotate-certificates=true", CLIENT_CA: f"--client-ca-file={paths.authority}"}
     return [*added, *(flag for name, flag in defaults.items() if name not in settings.origins)]
 
 

@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Iterator
 
-from agent.adapters.settings.go_json import with_defaults
-from agent.adapters.settings.schema import FAKE, KUBELET
+from agent.adapters.settings.schema import FAKE
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
-from agent.cli.grammar import default_text, metavar
+from agent.cli.grammar import default_settings, default_text, metavar
 from agent.core.kubelet_data.version import KUBELET_VERSION
 
 _INTRODUCTION = f"""# Flags
@@ -17,9 +16,9 @@ Every flag of kubelet {KUBELET_VERSION}, and a few of our own. Written by `pytho
 - The grammar is kubelet's: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v 2`, `_` for `-`.
 - A flag with a field can be set in the file of `--config` instead; flags win over `--config-dir`, which wins over
   `--config`. `fake-kubelet config show` shows where each value came from.
-- Without `--config`, kubelet's old defaults hold: `--anonymous-auth=true`, `--authentication-token-webhook=false`,
-  `--authorization-mode=AlwaysAllow`, `--read-only-port=10255`, and no `--eviction-hard`; with it, those below and
-  `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%`.
+- Defaults are the same with and without `--config`. A kubelet without `--config` serves everybody and evicts nothing;
+  `--legacy-flag-defaults` gives these defaults of old: `--anonymous-auth=true`, `--authentication-token-webhook=false`,
+  `--authorization-mode=AlwaysAllow`, `--read-only-port=10255`, and neither `--eviction-hard` nor `--client-ca-file`.
 - *d* marks what kubelet deprecates in favour of its config file.
 """
 _ABOUT = {
@@ -59,7 +58,7 @@ def _section(group: str) -> Iterator[str]:
 
 
 def _row(flag: Flag) -> str:
-    takes, default = metavar(flag), default_text(flag, {**with_defaults(KUBELET, {}), **with_defaults(FAKE, {})})
+    takes, default = metavar(flag), default_text(flag, default_settings())
     field = f"`{flag.field}`{' †' if flag.field in FAKE.fields else ''}" if flag.field else ""
     mark = "*d*" if flag.deprecated else ""
     cells = (f"`--{flag.name}`", _code(takes), _code(default), field, f"{flag.help} {mark}".strip())

@@ -107,6 +107,7 @@ class Serving:
     status_page: StatusPage  # who sees the page there, and the reasons of /healthz
     anonymous: bool
     client_ca_file: str  # whose certificates are trusted
+    trusts_cluster_ca: bool  # those of the API server's CA are, if its credentials name one
     token_reviews: bool  # whether the API server is asked who bears a token
     token_seconds: float  # how long that answer is good
     access_reviews: bool  # whether it is asked who may do what; without, everybody may do everything

@@ -11,7 +11,7 @@ from tests.cluster.process import Process
 def apart(directory: Path) -> list[str]:
     """Flags for one of many on a machine: a loopback port of its own, and a directory of its own for certificates."""
     port = free_ports(1)[0]
-    return ["--address=127.0.0.1", f"--port={port}", "--read-only-port=0", f"--cert-dir={directory / 'pki'}"]
+    return ["--address=127.0.0.1", f"--port={port}", f"--cert-dir={directory / 'pki'}"]
 
 
 class AgentProcess(Process):

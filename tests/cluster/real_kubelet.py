@@ -99,6 +99,11 @@ class RealKubelet:
         """The command line after `kubelet`."""
         return [*self._own_flags(), *self._flags]
 
+    @property
+    def our_arguments(self) -> list[str]:
+        """The command line of a fake-kubelet with the same settings: without a file, its defaults are safer ones."""
+        return [*self.arguments, *(["--legacy-flag-defaults"] if self._flags_only else [])]
+
     def prepare(self) -> None:
         """Everything but the kubelet itself: files, and the runtime it needs."""
         build.require(self._control_plane.bin, *build.KUBELET)

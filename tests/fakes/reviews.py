@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agent.core.model import Object
-from agent.ports import ReviewApi, Unavailable
+from agent.ports import Forbidden, ReviewApi, Unavailable
 
 
 class FakeReviews:
@@ -14,6 +14,7 @@ class FakeReviews:
         self.rights: set[tuple[str, str, str]] = set()
         self.asked: list[str] = []
         self.away = 0  # how many of the next questions get no answer
+        self.is_forbidden = False  # whether we may not ask at all
 
     async def token(self, token: str) -> Object:
         self._ask("token")
@@ -30,6 +31,8 @@ class FakeReviews:
         if self.away:
             self.away -= 1
             raise Unavailable("connection refused")
+        if self.is_forbidden:
+            raise Forbidden("reviews are forbidden")
 
 
 if TYPE_CHECKING:

@@ -32,8 +32,9 @@ def _both(machine: Machine, case: ConfigCase) -> tuple[Answer, Any]:
     folder = Path(mkdtemp(prefix="case-", dir=machine.directory))
     (folder / "drop-ins").mkdir()
     arguments = _arguments(machine, case, folder, port)
+    only_ours = [*_in_place(case.only_ours, machine), *(["--legacy-flag-defaults"] if case.config is None else [])]
     try:
-        ours = json.loads(settings_json(effective([*arguments, *_in_place(case.only_ours, machine)])))["kubeletconfig"]
+        ours = json.loads(settings_json(effective([*arguments, *only_ours])))["kubeletconfig"]
     except ConfigError as error:
         ours = {"refused": str(error)}
     return machine.ask(arguments, port), ours

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from agent.adapters.settings.defaults import without_file
 from agent.adapters.settings.effective import effective
-from agent.adapters.settings.go_json import with_defaults
-from agent.adapters.settings.schema import KUBELET
 from agent.adapters.settings.table import FLAGS
 from agent.adapters.settings.zpages import zpages
 from agent.cli.grammar import default_text
@@ -19,11 +18,6 @@ from tests.cluster.command import completed, run
 _LINE = re.compile(r"^ +(?:-\w, )?--(?P<name>[\w-]+)(?: (?P<type>\S+))?  +(?P<text>.*)$")
 _DEFAULT = re.compile(r"\(default (.*?)\)(?: \(DEPRECATED|$)")
 _BOOL_TYPES = {None, "RuntimeDefault", "version[=true]"}  # a word in backticks in a usage becomes the type
-# what a kubelet without a file has other than the schema's defaults
-_LEGACY = {"anonymous-auth": "true", "authentication-token-webhook": "", "authorization-mode": "AlwaysAllow"}
-_LEGACY |= {"read-only-port": "10255"}
-
-
 _UNSTABLE = {"ALPHA", "BETA"}  # help does not list the others
 _GIVEN = (
     *(
@@ -90,9 +84,9 @@ def test_each_flag_takes_a_value_where_a_kubelets_does(shown: Mapping[str, Shown
     assert ours == {name: flag.takes_value for name, flag in shown.items()}
 
 
-def test_each_flag_has_a_kubelets_default(shown: Mapping[str, Shown]) -> None:
-    defaults = with_defaults(KUBELET, {})
-    ours = {name: _LEGACY.get(name, default_text(FLAGS[name], defaults)) for name in shown}
+def test_each_flag_has_a_kubelets_default_if_legacy_ones_are_asked_for(shown: Mapping[str, Shown]) -> None:
+    unset = without_file()
+    ours = {name: default_text(FLAGS[name], unset) for name in shown}
     assert ours == {name: flag.default for name, flag in shown.items()}
 
 
@@ -111,5 +105,5 @@ def test_flags_are_told_as_a_kubelet_logs_them(binaries: Path, given: Sequence[s
     done = completed([str(binaries / "kubelet"), *given, wrong])
     logged = dict(re.findall(r'FLAG: --([\w-]+)="(.*)"$', done.stderr, re.MULTILINE))
     assert logged.pop("max-pods") == "-1"
-    ours = zpages(effective(given)).flagz
+    ours = zpages(effective(["--legacy-flag-defaults", *given])).flagz
     assert {name: value for name, value in ours.items() if name != "max-pods"} == logged

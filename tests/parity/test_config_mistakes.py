@@ -32,15 +32,17 @@ def ask_both(machine: Machine, flags: Sequence[str], config: str | None = None) 
     base = needed(machine, port)
     arguments = [f"--root-dir={machine.directory / 'root'}", f"--cert-dir={machine.directory / 'pki'}"]
     arguments.append(f"--kubeconfig={machine.kubeconfig}")
+    only_ours = []
     if config is None:
         arguments += as_flags(base)
+        only_ours.append("--legacy-flag-defaults")
     else:
         file = machine.directory / f"{port}.yaml"
         file.write_text(config.replace("{base}", yaml.safe_dump(base)))
         arguments.append(f"--config={file}")
     arguments += flags
     try:
-        load(arguments)
+        load([*arguments, *only_ours])
         ours = ""
     except ConfigError as error:
         ours = str(error)

@@ -71,7 +71,7 @@ def _side_by_side(control_plane: ControlPlane, batch: Sequence[Case], folders: S
     ]
     theirs = _run(batch, nodes, kubelets)
     agents = [
-        AgentProcess(*kubelet.arguments, f"--port={kubelet.port}", log=kubelet.directory / "agent.log")
+        AgentProcess(*kubelet.our_arguments, f"--port={kubelet.port}", log=kubelet.directory / "agent.log")
         for kubelet in kubelets
     ]
     ours = _run(batch, nodes, agents)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from agent.core.x509 import Certificate, read_certificate
 from tests.cluster.agent_process import AgentProcess
@@ -24,7 +25,7 @@ def start(
 
     def run(port: int, *flags: str) -> AgentProcess:
         return start_agent(
-            *(*own, "--healthz-port=0", "--address=127.0.0.1", f"--port={port}", "--read-only-port=0"),
+            *(*own, "--healthz-port=0", "--address=127.0.0.1", f"--port={port}"),
             *(f"--cert-dir={tmp_path / 'pki'}", *flags),
         )
 
@@ -63,7 +64,7 @@ def test_a_given_certificate_and_the_client_ca_are_followed_when_they_change(sta
     start(
         port,
         *(f"--tls-cert-file={files['tls.crt']}", f"--tls-private-key-file={files['tls.key']}"),
-        *(f"--client-ca-file={files['ca.crt']}", "--anonymous-auth=false"),
+        *(f"--client-ca-file={files['ca.crt']}", "--authorization-mode=AlwaysAllow"),
     )
     known = Identity("known", (pki / "front-proxy-client.crt", pki / "front-proxy-client.key"))
     admin = Identity("admin", (control_plane.admin_cert, control_plane.admin_key))
@@ -83,6 +84,34 @@ def test_a_given_certificate_and_the_client_ca_are_followed_when_they_change(sta
     eventually(lambda: admin.ask(port, "GET", "/pods").status == 200)
 
 
+def test_without_a_client_ca_that_of_the_kubeconfig_is_trusted_and_followed_when_it_changes(
+    start_agent, control_plane, node_name, tmp_path
+) -> None:
+    """With the defaults: no stranger is served, and the API server and its administrators are."""
+    pki, (port,) = control_plane.layout.pki, free_ports(1)
+    config = yaml.safe_load(control_plane.node_kubeconfig(node_name).read_text())
+    del config["clusters"][0]["cluster"]["certificate-authority-data"]
+    config["clusters"][0]["cluster"]["certificate-authority"] = "ca.crt"
+    (tmp_path / "ca.crt").write_text((pki / "ca.crt").read_text())
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    start_agent(
+        *(f"--kubeconfig={tmp_path / 'kubeconfig'}", f"--hostname-override={node_name}", "--healthz-port=0"),
+        *("--address=127.0.0.1", f"--port={port}", f"--cert-dir={tmp_path / 'pki'}"),
+    )
+    admin = Identity("admin", (control_plane.admin_cert, control_plane.admin_key))
+    caller = Identity("API server", (pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"))
+    other = Identity("of another CA", (pki / "front-proxy-client.crt", pki / "front-proxy-client.key"))
+    eventually(lambda: admin.ask(port, "GET", "/pods").status == 200)
+    assert caller.ask(port, "GET", "/pods").status == 200
+    assert NOBODY.ask(port, "GET", "/pods").status == 401
+    assert is_refused(other, port)
+    with (tmp_path / "ca.crt").open("a") as file:
+        file.write((pki / "front-proxy-ca.crt").read_text())
+    eventually(lambda: not is_refused(other, port))
+    assert other.ask(port, "GET", "/pods").status == 403  # known now, and without rights
+    assert admin.ask(port, "GET", "/pods").status == 200
+
+
 def is_refused(identity: Identity, port: int) -> bool:
     """Whether the handshake fails."""
     try:
@@ -97,7 +126,7 @@ def is_refused(identity: Identity, port: int) -> bool:
     [
         (("--client-ca-file=/nowhere/ca.crt",), "--client-ca-file /nowhere/ca.crt"),
         (("--tls-cert-file=/nowhere/a", "--tls-private-key-file=/nowhere/b"), "--tls-cert-file"),
-        (("--anonymous-auth=false",), "no authentication method configured"),
+        (("--legacy-flag-defaults", "--anonymous-auth=false"), "no authentication method configured"),
     ],
 )
 def test_what_cannot_be_served_with_ends_the_daemon_with_a_reason(start, flags, words) -> None:

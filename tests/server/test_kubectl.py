@@ -28,16 +28,9 @@ def kubectl(
     # The API server calls the node at its address, not on loopback; both are this machine.
     found = psutil.net_if_addrs().items()
     ours = next(a.address for name, all_ in found if name != "lo" for a in all_ if a.family.name == "AF_INET")
-    config = {
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "authentication": {"x509": {"clientCAFile": str(control_plane.ca_file)}},
-    }
-    (folder / "config.json").write_text(json.dumps(config))
+    # By default, it trusts the CA in its kubeconfig, which has signed the client certificate of the API server.
     own = (f"--kubeconfig={control_plane.node_kubeconfig(NAME)}", f"--hostname-override={NAME}", "--healthz-port=0")
-    agent = AgentProcess(
-        *own, f"--config={folder / 'config.json'}", f"--address={ours}", f"--node-ip={ours}", log=folder / "log"
-    )
+    agent = AgentProcess(*own, f"--address={ours}", f"--node-ip={ours}", log=folder / "log")
     agent.start()
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -107,7 +100,4 @@ def test_what_needs_a_container_ends_with_a_clear_sentence(kubectl: Kubectl, wor
 def test_the_settings_that_are_shown_are_those_in_effect(kubectl: Kubectl) -> None:
     shown = json.loads(kubectl("get", "--raw", f"/api/v1/nodes/{NAME}/proxy/configz").stdout)["kubeletconfig"]
     assert shown["authorization"]["mode"] == "Webhook"
-    assert (shown["kind"], "ca.crt" in shown["authentication"]["x509"]["clientCAFile"]) == (
-        "KubeletConfiguration",
-        True,
-    )
+    assert (shown["kind"], shown["evictionHard"]["memory.available"]) == ("KubeletConfiguration", "100Mi")

@@ -96,7 +96,7 @@ def cluster(control_plane: ControlPlane, metrics_server: Path, tmp_path: Path) -
 
 
 def _flags(control_plane: ControlPlane, folder: Path) -> list[str]:
-    """A node that is set up as kubeadm does it, with serverTLSBootstrap."""
+    """A node with the defaults of fake-kubelet, and the serverTLSBootstrap that metrics-server wants."""
     address = next(
         found.address
         for name, addresses in psutil.net_if_addrs().items()
@@ -110,13 +110,8 @@ def _flags(control_plane: ControlPlane, folder: Path) -> list[str]:
         "address": address,
         "port": free_ports(1)[0],
         "healthz-port": 0,
-        "read-only-port": 0,
         "cert-dir": folder / "pki",
         "root-dir": folder / "root",
-        "client-ca-file": control_plane.ca_file,
-        "anonymous-auth": "false",
-        "authentication-token-webhook": "true",
-        "authorization-mode": "Webhook",
         "rotate-server-certificates": "true",
     }
     return [f"--{flag}={value}" for flag, value in flags.items()]

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
@@ -28,7 +28,7 @@ def plain_context() -> ssl.SSLContext:
 
 
 class ServingCertificate:
-    """Holds the TLS context of a server, and replaces it whenever its files change.
+    """Holds the TLS context of a server, and replaces it whenever its files or the client CA change.
 
     Until there is a certificate, handshakes fail, as with a kubelet that waits for one. Open connections keep the
     context with which they began.
@@ -41,13 +41,13 @@ class ServingCertificate:
         *,
         clock: Clock,
         new_context: Callable[[], ssl.SSLContext] = plain_context,
-        context_files: Sequence[Path] = (),
+        client_ca: Callable[[], str] = str,
     ) -> None:
         self._certificate = certificate
         self._key = key
         self._clock = clock
         self._new_context = new_context
-        self._context_files = context_files  # what `new_context` reads
+        self._client_ca = client_ca  # what `new_context` is made with
         self._digest = b""
         self._error = ""
         self.context = plain_context()
@@ -83,8 +83,8 @@ class ServingCertificate:
 
     def _load(self) -> ssl.SSLContext | None:
         try:
-            texts = [path.read_text("utf-8") for path in (self._certificate, self._key, *self._context_files)]
-            digest = hashlib.sha256("".join(texts).encode()).digest()
+            texts = [path.read_text("utf-8") for path in (self._certificate, self._key)]
+            digest = hashlib.sha256("".join((*texts, self._client_ca())).encode()).digest()
             if digest == self._digest and self.context.session_stats()["number"] <= _MOST_SESSIONS:
                 return None
             read_certificates(texts[0])

@@ -26,7 +26,7 @@ from agent.core.access import (
 from agent.core.config import Serving
 from agent.core.x509 import read_certificate
 from agent.klog import V2
-from agent.ports import ApiError, Clock, ReviewApi, Unavailable
+from agent.ports import ApiError, Clock, Forbidden, ReviewApi, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ _MAX_CACHED = 2048
 _MAX_CONCURRENT_REVIEWS = 8
 _REVIEW_SECONDS = 10.0  # including the wait for a free slot, and one retry
 _RETRY_SECONDS = 0.5
+_GRANT = "bind the ClusterRole system:auth-delegator to their user"
 
 T = TypeVar("T")
 
@@ -73,6 +74,7 @@ class AuthFilter:
         self._users: TTLCache[bytes, User | Denial] = TTLCache(_MAX_CACHED)
         self._rights: TTLCache[str, bool] = TTLCache(_MAX_CACHED)
         self._salt = secrets.token_bytes(32)
+        self._forbidden: set[str] = set()  # the reviews that our credentials may not create
         self._review_slots = asyncio.Semaphore(_MAX_CONCURRENT_REVIEWS)
         self._log = RateLimitedLog(log, clock)
 
@@ -84,7 +86,7 @@ class AuthFilter:
             self._log.log(V2, "Unable to authenticate the request due to an error", {"err": error})
             return _UNAUTHORIZED
         except ApiError as error:
-            self._log.log(logging.ERROR, "Unable to authenticate the request due to an error", {"err": error})
+            self._log.log(_level(error), "Unable to authenticate the request due to an error", {"err": error})
             return _UNAUTHORIZED
         if user is None:
             return _UNAUTHORIZED
@@ -109,7 +111,7 @@ class AuthFilter:
         return ANONYMOUS if self._serving.anonymous else None
 
     async def _by_certificate(self, caller: Caller) -> User | None:
-        if not caller.chain or not self._serving.client_ca_file:
+        if not caller.chain:
             return None
         try:
             chain = [_read(der) for der in caller.chain]
@@ -140,7 +142,7 @@ class AuthFilter:
         key = hashlib.sha256(self._salt + encoded).digest()
         user = self._users.get(key, self._clock.monotonic())
         if user is None:
-            user = await self._review(lambda: self._review_token(token, key))
+            user = await self._review("tokenreviews", lambda: self._review_token(token, key))
         if isinstance(user, Denial):
             raise _InvalidCredentials(user.text)
         return user
@@ -166,7 +168,7 @@ class AuthFilter:
                     return None
             except (ApiError, ValueError) as error:
                 self._log.log(
-                    logging.ERROR, "Authorization error", {"err": error, **fields, "subresource": subresource}
+                    _level(error), "Authorization error", {"err": error, **fields, "subresource": subresource}
                 )
                 return Denial(500, f"Authorization error ({attributes}, subresource={subresource})")
         tried = f"[{' '.join(subresources)}]"
@@ -178,12 +180,12 @@ class AuthFilter:
         key = json.dumps(question, sort_keys=True)
         allowed = self._rights.get(key, self._clock.monotonic())
         if allowed is None:
-            allowed = is_allowed(await self._review(lambda: self._reviews.access(question)))
+            allowed = is_allowed(await self._review("subjectaccessreviews", lambda: self._reviews.access(question)))
             seconds = self._serving.allowed_seconds if allowed else self._serving.denied_seconds
             self._rights.put(key, allowed, expires_at=self._clock.monotonic() + seconds)
         return allowed
 
-    async def _review(self, send: Callable[[], Awaitable[T]]) -> T:
+    async def _review(self, resource: str, send: Callable[[], Awaitable[T]]) -> T:
         """Send a review when a slot is free, and once more if the API server did not answer.
 
         Raises Unavailable if all of that takes too long.
@@ -191,9 +193,26 @@ class AuthFilter:
         try:
             async with asyncio.timeout(_REVIEW_SECONDS), self._review_slots:
                 try:
-                    return await send()
+                    review = await send()
                 except Unavailable:
                     await self._clock.sleep(_RETRY_SECONDS)
-                    return await send()
+                    review = await send()
         except TimeoutError as error:
             raise Unavailable("the API server did not answer a review in time") from error
+        except Forbidden as error:
+            self._report_missing_right(resource, error)
+            raise
+        self._forbidden.discard(resource)
+        return review
+
+    def _report_missing_right(self, resource: str, error: Forbidden) -> None:
+        """Log once that our credentials may not create such reviews, until they may."""
+        if resource not in self._forbidden:
+            self._forbidden.add(resource)
+            fields = {"right": f"create {resource}", "err": error, "hint": _GRANT}
+            log.error("Our credentials may not ask the API server about callers, who are refused here", fields)
+
+
+def _level(error: Exception) -> int:
+    """Return the level of a review's error; a missing right has been reported already, and only a person can add it."""
+    return V2 if isinstance(error, Forbidden) else logging.ERROR

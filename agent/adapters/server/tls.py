@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.certificates.serving import plain_context
+from agent.adapters.credentials import Credentials
 from agent.core.config import Serving
 from agent.core.x509 import read_certificates
 
@@ -30,15 +31,32 @@ _CIPHERS = {
 
 
 class Tls:
-    """Makes the contexts that connections are served with; each reads the client CA from its file anew."""
+    """Makes the contexts that connections are served with, each with the client CA as it is then."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
+        self._authority: bytes | None = None
+        self.cluster_ca = ""  # PEM; it verifies client certificates where the settings name no file
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Return the files that a context is made from, beside those of the certificate."""
-        return (Path(self._serving.client_ca_file),) if self._serving.client_ca_file else ()
+    async def use(self, credentials: Credentials) -> None:
+        """Trust the CA in these credentials from the next context on, if the settings say so."""
+        if self._serving.trusts_cluster_ca and credentials.authority != self._authority:
+            self._authority = credentials.authority
+            self.cluster_ca = _usable_ca(credentials)
+            if not (self.cluster_ca or self._serving.anonymous):
+                fields = {"source": credentials.source, "hint": "--client-ca-file names a CA"}
+                log.warning("No CA is known, so the API server gets 401 here, and kubectl logs fails", fields)
+
+    def client_ca(self) -> str:
+        """Return the PEM that client certificates are verified with; empty if none are asked for.
+
+        Raises OSError or ValueError if the file that the settings name does not load.
+        """
+        if not self._serving.client_ca_file:
+            return self.cluster_ca
+        text = Path(self._serving.client_ca_file).read_text("utf-8")
+        read_certificates(text)
+        return text
 
     def context(self) -> ssl.SSLContext:
         """Return a context without a certificate. Raises OSError or ValueError if the client CA does not load."""
@@ -47,11 +65,19 @@ class Tls:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
         elif suites := self._serving.tls_cipher_suites:
             _restrict(context, suites)
-        if self._serving.client_ca_file:
-            authorities = Path(self._serving.client_ca_file).read_text("utf-8")
-            read_certificates(authorities)
+        if authorities := self.client_ca():
             _request_client_certificates(context, authorities)
         return context
+
+
+def _usable_ca(credentials: Credentials) -> str:
+    """Return the CA of the API server as PEM; empty if the credentials name none, or it cannot be read."""
+    text = credentials.authority.decode("ascii", "ignore")  # comments may be anything
+    try:
+        return text if text and read_certificates(text) else ""
+    except ValueError as error:
+        log.warning("Unable to read the certificate-authority", {"err": error, "source": credentials.source})
+        return ""
 
 
 def verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:

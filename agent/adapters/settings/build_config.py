@@ -170,6 +170,7 @@ def _serving(settings: Effective) -> Serving:
         status_page=settings.fake["statusPage"],
         anonymous=authentication["anonymous"]["enabled"],
         client_ca_file=authentication["x509"]["clientCAFile"],
+        trusts_cluster_ca=settings.trusts_cluster_ca,
         token_reviews=authentication["webhook"]["enabled"],
         token_seconds=parse_seconds(authentication["webhook"]["cacheTTL"]),
         access_reviews=authorization["mode"] == "Webhook",

@@ -1,4 +1,4 @@
-"""Defaults that depend on something: on other fields, on feature gates, on whether there is a file."""
+"""Defaults that depend on something: on other fields, on feature gates, on --legacy-flag-defaults."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from agent.core.kubelet_data.configuration import WITHOUT_FILE
 from agent.core.pressure import DEFAULT_HARD
 
 _REASONS = {
-    "authentication.anonymous.enabled": "kubelet's default without --config",
-    "authentication.webhook.enabled": "kubelet's default without --config",
-    "authorization.mode": "kubelet's default without --config",
-    "readOnlyPort": "kubelet's default without --config",
-    "evictionHard": "kubelet's default with --config",
+    "authentication.anonymous.enabled": "--legacy-flag-defaults",
+    "authentication.webhook.enabled": "--legacy-flag-defaults",
+    "authorization.mode": "--legacy-flag-defaults",
+    "readOnlyPort": "--legacy-flag-defaults",
+    "evictionHard": "kubelet's default with a config file",
     "nodeStatusReportFrequency": "follows nodeStatusUpdateFrequency",
     "serializeImagePulls": "follows maxParallelImagePulls",
     "crashLoopBackOff.maxContainerRestartPeriod": "follows featureGates",

@@ -20,6 +20,7 @@ from agent.adapters.settings.go_json import (
 from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.schema import FAKE, KUBELET
 from agent.adapters.settings.table import FLAGS, Flag
+from agent.adapters.settings.table.ours import LEGACY_FLAG_DEFAULTS
 from agent.adapters.settings.table.removed import IN_TREE_CLOUD_PROVIDERS, RENAMED
 from agent.adapters.settings.validation import check_configuration
 from agent.adapters.settings.validation.start import check_start
@@ -41,6 +42,7 @@ _WITHOUT_FLAG = {
 }
 
 
+CLIENT_CA = "authentication.x509.clientCAFile"
 LENIENT = "Using lenient decoding as strict decoding failed"
 
 
@@ -64,6 +66,11 @@ class Effective:
     strict_errors: list[tuple[str, str]] = field(default_factory=list)
     """What strict decoding rejects, each with its file; the daemon decodes leniently, as kubelet does."""
 
+    @property
+    def trusts_cluster_ca(self) -> bool:
+        """Whether client certificates are verified with the CA of the API server, as no other is given."""
+        return CLIENT_CA not in self.origins and not self.flags.get(LEGACY_FLAG_DEFAULTS)
+
 
 def effective(arguments: Sequence[str]) -> Effective:
     """Return the settings of a command line. Raises ConfigError with kubelet's words."""
@@ -81,7 +88,8 @@ def from_flags(values: Mapping[str, Any]) -> Effective:
     if file := flags.get("config", ""):
         result = _from_file(file, gates)
     else:
-        result = Effective(defaults.without_file(), with_defaults(FAKE, {}), {})
+        kubelet = defaults.without_file() if flags.get(LEGACY_FLAG_DEFAULTS) else defaults.with_file({}, gates)
+        result = Effective(kubelet, with_defaults(FAKE, {}), {})
     if directory := flags.get("config-dir", ""):
         _merge_drop_ins(result, directory, gates)
     _apply_flags(result, flags)

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agent.adapters.settings.defaults import without_file
+from agent.adapters.settings.defaults import with_file, without_file
 from agent.adapters.settings.effective import Effective
 from agent.adapters.settings.go_json import Document, encode, get_path
 from agent.adapters.settings.schema import FAKE, KUBELET, KUBELET_API, KUBELET_KIND
 from agent.adapters.settings.table import FLAGS
+from agent.adapters.settings.table.ours import LEGACY_FLAG_DEFAULTS
 from agent.core.node_view import Setting
 
 _MASKED = "<masked>"  # kubelet's word, which it uses in its log alone
@@ -61,7 +62,8 @@ def _without_secrets(settings: Effective) -> Effective:
 
 def _flagz(settings: Effective) -> dict[str, str]:
     """Return each flag that a kubelet has: its value if it was set, else its default."""
-    unset, values = without_file(), {}
+    unset = without_file() if settings.flags.get(LEGACY_FLAG_DEFAULTS) else with_file({}, {})
+    values = {}
     for name, flag in FLAGS.items():
         if not flag.is_kubelets:
             continue

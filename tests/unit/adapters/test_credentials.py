@@ -12,6 +12,7 @@ from agent.adapters.credentials import load_credentials
 from agent.adapters.exec_plugin import run_plugin
 from agent.adapters.lazy_kubernetes import ConfigException
 from agent.ports import StartError
+from tests.cluster.pairs import authority
 from tests.unit.core.certificates import encrypted, made
 
 pytestmark = pytest.mark.anyio
@@ -164,6 +165,23 @@ async def test_whether_to_verify_is_a_boolean(tmp_path, value):
     cluster = {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": value}
     with pytest.raises(StartError, match="insecure-skip-tls-verify must be true or false"):
         await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+
+
+@pytest.mark.parametrize("place", ["certificate-authority-data", "certificate-authority"])
+async def test_the_authority_is_part_of_the_credentials(tmp_path, place):
+    pem = authority().pem
+    (tmp_path / "ca.crt").write_text(pem)
+    cluster = {"server": "https://127.0.0.1:6443", place: embedded(pem) if place.endswith("data") else "ca.crt"}
+    credentials = await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+    assert credentials.authority == pem.encode()
+    assert "BEGIN" not in repr(credentials)
+
+
+@pytest.mark.parametrize("how", [{}, {"insecure-skip-tls-verify": True}])
+async def test_without_an_authority_the_systems_are_not_part_of_the_credentials(tmp_path, how):
+    cluster = {"server": "https://127.0.0.1:6443", **how}
+    credentials = await load_credentials(written(tmp_path, clusters=[{"name": "c", "cluster": cluster}]))
+    assert credentials.authority == b""
 
 
 async def test_no_verification_is_warned_of_once(tmp_path, caplog):

@@ -84,7 +84,7 @@ def test_the_version_names_the_kubelet_that_it_follows_and_ours():
         (["--kubeconfig", "/k", "--port=0"], "port (--port) 0 must be between 1 and 65535"),
         (["config", "check", "--max-pods=-1"], "maxPods (--max-pods) -1 must not be a negative number"),
         (["config", "check", "--reserved-cpus=9999"], "reserved-cpus: 9999 is not a subset of online-cpus"),
-        (["config", "check", "--kube-reserved=memory=9Pi"], 'Resource "memory" has a reservation of 9Pi but capacity'),
+        (["config", "check", "--kube-reserved=memory=9Pi"], "has a reservation of 9663676516Mi but capacity"),
         (["config", "check", "--kubeconfig=/no"], "cannot read --kubeconfig /no: No such file or directory"),
         (["config", "check", "--kubeconfig=/no", "--bootstrap-kubeconfig=/b"], "cannot read --kubeconfig /b"),
         (["config", "show", "-o", "xml"], "-o must be yaml or json"),
@@ -142,19 +142,21 @@ def test_flags_may_stand_before_config_show(fake_kubelet):
 def test_what_config_show_prints_is_a_config_file_with_the_same_meaning(fake_kubelet, tmp_path):
     first = fake_kubelet("config", "show", "--max-pods=29", "--sensor-interval=2s", "--kube-reserved=cpu=1")
     assert "\nmaxPods: 29  # --max-pods\n" in first.stdout
-    assert "\nreadOnlyPort: 10255  # kubelet's default without --config\n" in first.stdout
+    assert "\nevictionHard:  # kubelet's default with a config file\n" in first.stdout
     (tmp_path / "config.yaml").write_text(first.stdout)
     again = fake_kubelet("config", "show", f"--config={tmp_path / 'config.yaml'}")
     assert "\nsensorInterval: 2s  # " in again.stdout
-    assert without_comments(again.stdout) - without_comments(first.stdout) == {
-        # a file has hard thresholds unless it says otherwise
-        "evictionHard:",
-        "  memory.available: 100Mi",
-        "  nodefs.available: 10%",
-        "  nodefs.inodesFree: 5%",
-        "  imagefs.available: 15%",
-        "  imagefs.inodesFree: 5%",
-    }
+    assert without_comments(again.stdout) == without_comments(first.stdout)
+
+
+def test_config_show_says_whose_client_certificates_are_trusted_and_what_the_legacy_defaults_are(fake_kubelet):
+    trusting = "\n  x509: {}  # client certificates: of the cluster's CA, if "
+    assert trusting in fake_kubelet("config", "show").stdout
+    legacy = fake_kubelet("config", "show", "--legacy-flag-defaults").stdout
+    assert trusting not in legacy
+    assert "\nreadOnlyPort: 10255  # --legacy-flag-defaults\n" in legacy
+    assert "\n  mode: AlwaysAllow  # --legacy-flag-defaults\n" in legacy
+    assert "evictionHard" not in legacy
 
 
 def without_comments(text):

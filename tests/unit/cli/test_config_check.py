@@ -76,6 +76,38 @@ async def test_a_port_in_use_is_an_error_and_for_healthz_a_warning(found):
     assert findings.warnings == [f"--healthz-port={port} on 127.0.0.1: already in use"]
 
 
+OPEN = {"enable_server": True, "anonymous_auth": True, "authorization_mode": "AlwaysAllow", "port": 20259}
+
+
+async def test_an_api_that_is_open_to_strangers_is_one_warning(found):
+    findings = await found(**OPEN)
+    assert findings.errors == []
+    (warning,) = findings.warnings
+    assert warning.startswith("open to strangers: port 20259 on 0.0.0.0 serves ")
+    assert "\n" not in warning
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        {"address": "127.0.0.1"},
+        {"address": "::1"},
+        {"enable_server": False},
+        {"anonymous_auth": False},
+        {"authorization_mode": "Webhook"},
+    ],
+)
+async def test_an_api_that_strangers_cannot_use_is_no_warning(found, closed):
+    assert (await found(**OPEN | closed)).warnings == []
+
+
+async def test_the_legacy_defaults_are_open_to_strangers_and_the_others_are_not():
+    flags = NO_PORTS | {"enable-server": True, "port": 20259}
+    assert (await check(flags)).warnings == []
+    (warning,) = (await check(flags | {"legacy-flag-defaults": True, "read-only-port": 0})).warnings
+    assert "open to strangers" in warning
+
+
 async def test_a_file_that_cannot_be_read_is_named_once(tmp_path):
     path = tmp_path / "none.yaml"
     assert (await check({"config": str(path)})).errors == [f"cannot read --config {path}: No such file or directory"]

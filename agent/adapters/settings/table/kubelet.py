@@ -111,7 +111,11 @@ KUBELET_ROWS = (
     kubelet_flag("enable-debugging-handlers", SERVING, "Serve /logs, /configz, /exec and the like."),
     kubelet_flag("cert-dir", TLS, "Where certificates are kept.", "DIR"),
     kubelet_flag(
-        "client-ca-file", TLS, "Authorities whose client certificates are trusted; read again when it changes.", "FILE"
+        "client-ca-file",
+        TLS,
+        "Authorities whose client certificates are trusted; read again when it changes. Default: the cluster's CA, as "
+        "--kubeconfig has it.",
+        "FILE",
     ),
     kubelet_flag(
         "tls-cert-file", TLS, "Certificate to serve with; without one, one is made. Read again when it changes.", "FILE"

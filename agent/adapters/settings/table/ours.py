@@ -2,6 +2,8 @@
 
 from agent.adapters.settings.table.row import OURS, Flag
 
+LEGACY_FLAG_DEFAULTS = "legacy-flag-defaults"
+
 OWN_ROWS = (
     Flag(
         "node-status-report-frequency",
@@ -85,4 +87,10 @@ OWN_ROWS = (
         metavar="loopback|all|none",
     ),
     Flag("strict-flags", "bool", OURS, "Refuse flags that kubelet has removed.", field="strictFlags"),
+    Flag(
+        LEGACY_FLAG_DEFAULTS,
+        "bool",
+        OURS,
+        "As a kubelet without --config: serve everybody, on port 10255 too, evict nothing, and trust no client CA.",
+    ),
 )

@@ -189,6 +189,28 @@ async def test_a_header_that_is_no_good_leaves_it_to_the_websocket(reviews, cloc
     assert await auth_filter(reviews, clock).denial(both, "GET", "/metrics") is None
 
 
+async def test_a_missing_right_to_review_is_reported_once_and_again_when_it_was_there_between(reviews, clock, caplog):
+    missing = "Our credentials may not ask the API server about callers, who are refused here"
+    pair = client_pair("jane", begin=clock.now(), end=clock.now() + timedelta(days=1))
+    auth, certified = auth_filter(reviews, clock), Caller(chain=(pair.der,))
+    reviews.is_forbidden = True
+    for _ in range(3):
+        clock.elapsed += 120
+        assert await auth.denial(bearer(), "GET", "/metrics") == UNAUTHORIZED
+        refused = await auth.denial(certified, "GET", "/metrics")
+        assert refused is not None
+        assert refused.status == 500  # as a kubelet
+    assert [record.msg for record in caplog.records] == [missing] * 2
+    rights = [record.args["right"] for record in caplog.records]
+    assert rights == ["create tokenreviews", "create subjectaccessreviews"]
+    reviews.is_forbidden = False
+    assert await auth.denial(bearer(), "GET", "/metrics") is None
+    reviews.is_forbidden = True
+    clock.elapsed += 600
+    assert await auth.denial(bearer(), "GET", "/metrics") == UNAUTHORIZED
+    assert [record.args["right"] for record in caplog.records[2:]] == ["create tokenreviews"]
+
+
 async def test_what_is_logged_about_callers_is_one_line_a_minute(reviews, clock, caplog):
     caplog.set_level(V2, "agent")
     reviews.tokens = {"t": "jane\x1b[31m\nforged"}

@@ -57,12 +57,38 @@ def test_where_a_value_came_from_is_remembered(config, drop_ins):
     }
 
 
-def test_a_file_brings_secure_defaults_and_thresholds(config):
-    without, with_file = effective([]).kubelet, effective([config("")]).kubelet
-    assert (without["authentication"]["anonymous"]["enabled"], without["readOnlyPort"]) == (True, 10255)
-    assert (with_file["authentication"]["anonymous"]["enabled"], with_file["readOnlyPort"]) == (False, 0)
-    assert (without["authorization"]["mode"], with_file["authorization"]["mode"]) == ("AlwaysAllow", "Webhook")
-    assert (without["evictionHard"], with_file["evictionHard"]) == ({}, DEFAULT_HARD)
+def test_flags_alone_have_the_secure_defaults_and_thresholds_of_an_empty_file(config):
+    flags = ["--max-pods=3", "--feature-gates=KubeletCrashLoopBackOffMax=false"]
+    alone, with_file = effective(flags), effective([config(""), *flags])
+    assert (alone.kubelet, alone.fake, alone.origins) == (with_file.kubelet, with_file.fake, with_file.origins)
+    assert (alone.kubelet["authentication"]["anonymous"]["enabled"], alone.kubelet["readOnlyPort"]) == (False, 0)
+    assert (alone.kubelet["authorization"]["mode"], alone.kubelet["evictionHard"]) == ("Webhook", DEFAULT_HARD)
+
+
+def test_drop_ins_alone_have_those_defaults_too(drop_ins):
+    settings = effective([drop_ins({"a.conf": "readOnlyPort: 10255\nevictionHard: {memory.available: 1Gi}"})])
+    assert settings.kubelet["authorization"]["mode"] == "Webhook"
+    assert (settings.kubelet["readOnlyPort"], settings.kubelet["evictionHard"]["memory.available"]) == (10255, "1Gi")
+
+
+def test_legacy_flag_defaults_are_those_of_a_kubelet_without_a_file_and_change_no_file(config):
+    legacy = effective(["--legacy-flag-defaults"]).kubelet
+    assert (legacy["authentication"]["anonymous"]["enabled"], legacy["readOnlyPort"]) == (True, 10255)
+    assert (legacy["authorization"]["mode"], legacy["evictionHard"]) == ("AlwaysAllow", {})
+    given = effective(["--legacy-flag-defaults", "--read-only-port=0", "--authorization-mode=Webhook"]).kubelet
+    assert (given["readOnlyPort"], given["authorization"]["mode"]) == (0, "Webhook")
+    assert effective(["--legacy-flag-defaults=false"]).kubelet == effective([]).kubelet
+    file = config("")
+    assert effective([file, "--legacy-flag-defaults"]).kubelet == effective([file]).kubelet
+
+
+def test_the_clusters_ca_is_trusted_where_neither_file_nor_flag_says_anything_about_client_cas(config):
+    assert effective([]).trusts_cluster_ca
+    assert effective([config("authentication: {webhook: {enabled: true}}")]).trusts_cluster_ca
+    assert not effective(["--client-ca-file=/ca"]).trusts_cluster_ca
+    assert not effective(["--client-ca-file="]).trusts_cluster_ca  # none at all
+    assert not effective([config("authentication: {x509: {clientCAFile: /ca}}")]).trusts_cluster_ca
+    assert not effective(["--legacy-flag-defaults"]).trusts_cluster_ca
 
 
 @pytest.mark.parametrize(

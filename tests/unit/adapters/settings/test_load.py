@@ -1,4 +1,5 @@
 import shlex
+from functools import partial
 
 import pytest
 
@@ -6,7 +7,7 @@ from agent import __version__
 from agent.adapters.settings import load
 from agent.core.errors import ConfigError
 from agent.core.labels import Taint
-from agent.core.pressure import Threshold, ThresholdValue
+from agent.core.pressure import DEFAULT_HARD, Threshold, ThresholdValue, parse_thresholds
 from agent.core.quantity import Quantity
 from tests.settings import (
     Certificates,
@@ -21,6 +22,7 @@ from tests.settings import (
     Serving,
 )
 
+CLOSED = partial(Serving, anonymous=False, token_reviews=True, access_reviews=True, read_only_port=0)
 FEATURES = (
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
@@ -39,8 +41,11 @@ def test_without_flags_everything_is_the_default():
     made_here = Certificates(  # as in a kubelet, which makes them there
         serving_certificate="/var/lib/kubelet/pki/kubelet.crt", serving_key="/var/lib/kubelet/pki/kubelet.key"
     )
-    assert config.node == NodeConfig(node_name="n1", **about_us)
-    assert config.process == ProcessConfig(host=HostConfig(resolved_name="n1"), certificates=made_here)
+    eviction = Eviction(hard=parse_thresholds(DEFAULT_HARD))
+    assert config.node == NodeConfig(node_name="n1", eviction=eviction, **about_us)
+    assert config.process == ProcessConfig(
+        host=HostConfig(resolved_name="n1"), serving=CLOSED(trusts_cluster_ca=True), certificates=made_here
+    )
 
 
 def test_the_defaults_are_kubelets():
@@ -107,7 +112,8 @@ def test_flags_about_the_node_find_their_place():
     assert config.node.heartbeat == Heartbeat(
         status_update_seconds=20, status_report_seconds=60, lease_duration_seconds=60
     )
-    assert config.process.serving == Serving(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0")
+    expected = CLOSED(port=10260, healthz_port=0, healthz_bind_address="0.0.0.0", trusts_cluster_ca=True)
+    assert config.process.serving == expected
     assert (config.process.host.root_dir, config.process.kubeconfig, config.process.host.root) == (
         "/data",
         "/k",
@@ -119,9 +125,9 @@ def test_flags_about_the_node_find_their_place():
 
 def test_flags_about_serving_find_their_place(tmp_path):
     flags = (
-        "--hostname-override=n --address=10.0.0.1 --port=1 --read-only-port=0 --enable-server=false "
-        "--anonymous-auth=false --client-ca-file=/ca --authentication-token-webhook "
-        "--authentication-token-webhook-cache-ttl=3m --authorization-mode=Webhook "
+        "--hostname-override=n --address=10.0.0.1 --port=1 --read-only-port=10256 --enable-server=false "
+        "--anonymous-auth --client-ca-file=/ca --authentication-token-webhook=false "
+        "--authentication-token-webhook-cache-ttl=3m --authorization-mode=AlwaysAllow "
         "--authorization-webhook-cache-authorized-ttl=4s --authorization-webhook-cache-unauthorized-ttl=5s "
         "--enable-debugging-handlers=false --tls-min-version=VersionTLS13 "
         "--tls-cipher-suites=TLS_AES_128_GCM_SHA256"
@@ -130,12 +136,12 @@ def test_flags_about_serving_find_their_place(tmp_path):
         enabled=False,
         address="10.0.0.1",
         port=1,
-        read_only_port=0,
-        anonymous=False,
+        read_only_port=10256,
+        anonymous=True,
         client_ca_file="/ca",
-        token_reviews=True,
+        token_reviews=False,
         token_seconds=180,
-        access_reviews=True,
+        access_reviews=False,
         allowed_seconds=4,
         denied_seconds=5,
         debugging_handlers=False,
@@ -145,26 +151,22 @@ def test_flags_about_serving_find_their_place(tmp_path):
     assert load(shlex.split(flags)).process.serving == expected
 
 
-def test_with_a_file_serving_is_closed_to_strangers_and_without_one_open_as_in_a_kubelet(tmp_path):
+def test_the_fields_about_serving_that_have_no_flag_find_their_place(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
         "enableSystemLogHandler: false\nenableProfilingHandler: false\nenableDebugFlagsHandler: false\n"
     )
-    closed, opened = (load(["--hostname-override=n", *flags]).process.serving for flags in ([f"--config={file}"], []))
-    assert (closed.anonymous, closed.token_reviews, closed.access_reviews, closed.read_only_port) == (
-        False,
-        True,
-        True,
-        0,
+    serving = load(["--hostname-override=n", f"--config={file}"]).process.serving
+    assert serving == CLOSED(system_logs=False, profiling=False, debug_flags=False, trusts_cluster_ca=True)
+
+
+def test_serving_is_closed_to_strangers_unless_legacy_flag_defaults_are_asked_for():
+    closed, opened = (
+        load(["--hostname-override=n", *flags]).process.serving for flags in ([], ["--legacy-flag-defaults"])
     )
-    assert (opened.anonymous, opened.token_reviews, opened.access_reviews, opened.read_only_port) == (
-        True,
-        False,
-        False,
-        10255,
-    )
-    assert (closed.system_logs, closed.profiling, closed.debug_flags) == (False, False, False)
+    assert closed == CLOSED(trusts_cluster_ca=True)
+    assert opened == Serving(anonymous=True, token_reviews=False, access_reviews=False, read_only_port=10255)
 
 
 def test_flags_about_resources_find_their_place():

@@ -7,7 +7,7 @@ from agent.adapters.settings.zpages import zpages
 def test_configz_shows_the_effective_configuration_as_a_kubelet_does():
     shown = zpages(effective(["--port=10260"])).configz["kubeletconfig"]
     assert list(shown)[:2] == ["kind", "apiVersion"]
-    assert (shown["port"], shown["authorization"]["mode"]) == (10260, "AlwaysAllow")
+    assert (shown["port"], shown["authorization"]["mode"]) == (10260, "Webhook")
 
 
 def test_flagz_shows_flags_as_given_or_their_defaults_whatever_a_file_says(tmp_path):
@@ -20,6 +20,14 @@ def test_flagz_shows_flags_as_given_or_their_defaults_whatever_a_file_says(tmp_p
     assert told["register-node"] == "true"
     assert told["config"] == str(file)
     assert "on-node-deleted" not in told  # no flag of a kubelet's
+
+
+def test_flagz_shows_the_defaults_that_hold():
+    names = ("anonymous-auth", "authorization-mode", "read-only-port", "eviction-hard")
+    ours, legacy = (zpages(effective(given)).flagz for given in ([], ["--legacy-flag-defaults"]))
+    assert [ours[name] for name in names[:3]] == ["false", "Webhook", "0"]
+    assert ours["eviction-hard"].startswith("imagefs.available<15%,")
+    assert [legacy[name] for name in names] == ["true", "AlwaysAllow", "10255", ""]
 
 
 def test_what_may_be_open_to_strangers_tells_no_secret_that_a_flag_or_file_holds(tmp_path):
