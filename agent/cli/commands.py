@@ -7,13 +7,15 @@ import typer
 
 from agent.adapters.settings.effective import from_flags
 from agent.cli.daemon import COMPLETE, run_async, run_daemon
-from agent.cli.grammar import KubeletCommand, KubeletGroup
+from agent.cli.grammar import OUTPUT, KubeletCommand, KubeletGroup
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
+from agent.core.config import check_choice
 from agent.core.errors import ConfigError
 from agent.core.times import parse_seconds
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 120, "max_content_width": 120}
+_SHELLS = ("bash", "zsh", "fish")
 cli = typer.Typer(
     cls=KubeletGroup,
     add_completion=False,  # as kubectl: a command prints the script
@@ -48,8 +50,7 @@ def show_config(context: typer.Context) -> None:
 
     flags = dict(context.obj)
     form = flags.pop("output", "yaml")
-    if form not in {"yaml", "json"}:
-        raise ConfigError(f'-o must be yaml or json, not "{form}"')
+    check_choice("-o", form, OUTPUT.choices)
     settings = from_flags(flags)
     typer.echo(settings_json(settings) if form == "json" else settings_yaml(settings), nl=False)
 
@@ -121,10 +122,12 @@ def healthcheck(context: typer.Context) -> None:
 
 
 @cli.command()
-def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")]) -> None:
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", autocompletion=lambda: _SHELLS)],
+) -> None:
     """Print a script that completes flags and commands: `source <(fake-kubelet completion bash)`."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415  for this command alone
 
-    if shell not in {"bash", "zsh", "fish"}:
+    if shell not in _SHELLS:
         raise ConfigError(f'no completion for "{shell}": bash, zsh or fish')
     typer.echo(get_completion_script(prog_name="fake-kubelet", complete_var=COMPLETE, shell=shell))

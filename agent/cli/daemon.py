@@ -67,11 +67,15 @@ def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
 def _run_command() -> None:
     from agent.cli.commands import cli  # noqa: PLC0415  typer: 4 MiB that a daemon would keep for good
 
+    typed = None
     if COMPLETE in os.environ:  # a shell asks for completions
         from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415  for shells alone
 
+        from agent.cli.completion import rewrite_typed  # noqa: PLC0415  as above
+
         completion_init()
-    cli(prog_name="fake-kubelet")
+        typed = rewrite_typed(os.environ)
+    cli(prog_name="fake-kubelet", obj=typed)
 
 
 def run_daemon(flags: Mapping[str, Any]) -> None:

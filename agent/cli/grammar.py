@@ -7,12 +7,13 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from agent.adapters.settings.effective import from_flags
 from agent.adapters.settings.go_json import get_path
-from agent.adapters.settings.pflag import METAVARS, WITHOUT_VALUE, did_you_mean, parse_flags
+from agent.adapters.settings.pflag import METAVARS, SHORT, WITHOUT_VALUE, did_you_mean, parse_flags
 from agent.adapters.settings.table import FLAGS, GROUPS, OURS, Flag
 from agent.adapters.settings.table.row import ACCEPTED, REMOVED
+from agent.cli.completion import Typed
 from agent.core.errors import ConfigError
 
-OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT")
+OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT", choices=("yaml", "json"))
 
 
 class KubeletGroup(TyperGroup):
@@ -29,7 +30,7 @@ class KubeletGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return typer's own options, and kubelet's for the completion of a shell."""
-        return [*super().get_params(ctx), *(_options(FLAGS) if ctx.resilient_parsing else ())]
+        return [*super().get_params(ctx), *(_options(FLAGS, ctx.obj) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the flags by group, then the commands."""
@@ -52,7 +53,7 @@ class KubeletCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return typer's own options, and kubelet's for the completion of a shell."""
         flags = {**FLAGS, "output": OUTPUT}
-        return [*super().get_params(ctx), *(_options(flags) if ctx.resilient_parsing else ())]
+        return [*super().get_params(ctx), *(_options(flags, ctx.obj) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the command's own flags, and refer to kubelet's."""
@@ -62,6 +63,28 @@ class KubeletCommand(TyperCommand):
             formatter.write_dl([*shown, ("--config FILE ...", "All flags of `fake-kubelet --help`.")])
 
 
+class _Option(TyperOption):
+    """A flag of kubelet's in a completion."""
+
+    def __init__(self, flag: Flag, typed: Typed) -> None:
+        is_typed = typed.flag == flag.name
+        values = ("true", "false") if flag.kind == "bool" else flag.choices
+        super().__init__(
+            param_decls=[*(f"-{short}" for short, name in SHORT.items() if name == flag.name), f"--{flag.name}"],
+            help=flag.help,
+            is_flag=flag.kind in WITHOUT_VALUE and not is_typed,
+            autocompletion=lambda *_: values,
+        )
+        self._prefix = typed.prefix if is_typed else ""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return the values that begin with what is typed, as the shell wants them."""
+        items = super().shell_complete(ctx, incomplete)
+        for item in items:
+            item.value = f"{self._prefix}{item.value}"
+        return items
+
+
 def _without_flags(ctx: Any, args: list[str], flags: Mapping[str, Flag], stop: Iterable[str] = ()) -> list[str]:
     line = parse_flags(args, flags, frozenset(stop))
     wants_help = line.values.pop("help", False)
@@ -69,11 +92,10 @@ def _without_flags(ctx: Any, args: list[str], flags: Mapping[str, Flag], stop: I
     return ["--help"] if wants_help else line.words
 
 
-def _options(flags: Mapping[str, Flag]) -> Iterator[TyperOption]:
+def _options(flags: Mapping[str, Flag], typed: Typed | None) -> Iterator[TyperOption]:
     for flag in flags.values():
         if flag.group != REMOVED and flag.name != "help":
-            names = ["-v", "--v"] if flag.name == "v" else [f"--{flag.name}"]
-            yield TyperOption(param_decls=names, help=flag.help, is_flag=flag.kind in WITHOUT_VALUE)
+            yield _Option(flag, typed or Typed())
 
 
 def _write_flags(formatter: Any) -> None:
@@ -101,7 +123,7 @@ def flag_usage(flag: Flag) -> str:
 
 def metavar(flag: Flag) -> str:
     """Return the placeholder of a flag's value."""
-    return flag.metavar or METAVARS[flag.kind]
+    return flag.metavar or "|".join(flag.choices) or METAVARS[flag.kind]
 
 
 def flag_help(flag: Flag, defaults: Mapping[str, Any]) -> str:

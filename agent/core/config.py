@@ -3,7 +3,7 @@
 Defaults, and what kubelet checks itself, are in agent/adapters/settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Literal, get_args
@@ -19,7 +19,17 @@ OnNodeDeleted = Literal["register", "idle", "exit"]
 StatusPage = Literal["loopback", "all", "none"]
 PodsMode = Literal["simulate", "refuse", "ignore"]
 NodeIPType = Literal["InternalIP", "ExternalIP"]
+CapacityFrom = Literal["host", "cgroup"]
+AuthorizationMode = Literal["AlwaysAllow", "Webhook"]
+LoggingFormat = Literal["text", "json"]
 TLSVersion = Literal["", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"]  # "" is the default of Go
+
+
+def check_choice(flag: str, value: str, choices: Sequence[str]) -> None:
+    """Raise a ConfigError that names the choices if the value is none of them."""
+    if value not in choices:
+        *others, last = choices
+        raise ConfigError(f'{flag} must be {", ".join(others)} or {last}, not "{value}"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +47,7 @@ class Registration:
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
-        if self.on_node_deleted not in get_args(OnNodeDeleted):
-            raise ConfigError(f'--on-node-deleted must be register, idle or exit, not "{self.on_node_deleted}"')
+        check_choice("--on-node-deleted", self.on_node_deleted, get_args(OnNodeDeleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +130,7 @@ class Serving:
     tls_cipher_suites: tuple[str, ...]  # in Go's names
 
     def __post_init__(self) -> None:
-        if self.status_page not in get_args(StatusPage):
-            raise ConfigError(f'--status-page must be loopback, all or none, not "{self.status_page}"')
+        check_choice("--status-page", self.status_page, get_args(StatusPage))
         try:
             ip_address(self.healthz_bind_address)
         except ValueError as error:
@@ -164,8 +172,7 @@ class Pods:
     manifest_check_seconds: float  # how often it is looked at
 
     def __post_init__(self) -> None:
-        if self.mode not in get_args(PodsMode):
-            raise ConfigError(f'--pods must be simulate, refuse or ignore, not "{self.mode}"')
+        check_choice("--pods", self.mode, get_args(PodsMode))
         if self.job_run_seconds < 0:
             raise ConfigError("--job-run-for must not be negative")
 
@@ -220,8 +227,7 @@ class NodeConfig:
             raise ConfigError(
                 f'invalid node name "{self.node_name}": {", ".join(faults)}; give another with --hostname-override'
             )
-        if self.node_ip_type not in get_args(NodeIPType):
-            raise ConfigError(f'--node-ip-type must be InternalIP or ExternalIP, not "{self.node_ip_type}"')
+        check_choice("--node-ip-type", self.node_ip_type, get_args(NodeIPType))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def ask_both(machine: Machine, flags: Sequence[str], config: str | None = None) 
         arguments.append(f"--config={file}")
     arguments += flags
     try:
-        load([*arguments, *only_ours])
+        load([*only_ours, *arguments])
         ours = ""
     except ConfigError as error:
         ours = str(error)

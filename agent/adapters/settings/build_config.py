@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from agent import __version__
 from agent.adapters.settings.effective import Effective
@@ -10,6 +10,7 @@ from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.table import FLAGS
 from agent.core.capacity import parse_reserved
 from agent.core.config import (
+    CapacityFrom,
     Certificates,
     Config,
     Eviction,
@@ -22,6 +23,7 @@ from agent.core.config import (
     Resources,
     Serving,
     Shutdown,
+    check_choice,
 )
 from agent.core.errors import ConfigError
 from agent.core.kubelet_data.version import KUBELET_VERSION
@@ -230,8 +232,7 @@ def _quantities(flag: str, pairs: Mapping[str, str]) -> dict[str, Quantity]:
 
 
 def _from_cgroup(word: str) -> bool:
-    if word not in {"host", "cgroup"}:
-        raise ConfigError(f'--capacity-from must be host or cgroup, not "{word}"')
+    check_choice("--capacity-from", word, get_args(CapacityFrom))
     return word == "cgroup"
 
 

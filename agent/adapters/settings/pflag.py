@@ -21,7 +21,8 @@ from agent.core.quantity import Quantity, QuantityError
 from agent.core.times import format_nanos, parse_nanos
 from agent.klog import quoted
 
-_SHORT = {"v": "v", "h": "help", "o": "output"}
+SHORT = {"v": "v", "h": "help", "o": "output"}
+"""The flags that may be given by one letter, by that letter."""
 
 Reader = Callable[[str, Any], Any]
 """Parses one occurrence of a flag; the second argument is the value of the occurrences before it, None at first."""
@@ -77,7 +78,7 @@ def _parse_short(word: str, rest: list[str], flags: Mapping[str, Flag], line: Co
     letters = word[1:]
     while letters:
         letter, letters = letters[0], letters[1:]
-        flag = flags.get(_SHORT.get(letter, ""))
+        flag = flags.get(SHORT.get(letter, ""))
         if flag is None:
             raise ConfigError(f"failed to parse kubelet flag: unknown shorthand flag: '{letter}' in -{letter}{letters}")
         missing = f"flag needs an argument: '{letter}' in -{letter}{letters}"
@@ -105,7 +106,7 @@ def _set(line: CommandLine, flag: Flag, text: str) -> None:
     try:
         line.values[flag.name] = reader(text, line.values.get(flag.name))
     except ValueError as error:
-        spelled = next((f"-{short}, --{name}" for short, name in _SHORT.items() if name == flag.name), f"--{flag.name}")
+        spelled = next((f"-{short}, --{name}" for short, name in SHORT.items() if name == flag.name), f"--{flag.name}")
         raise ConfigError(
             f"failed to parse kubelet flag: invalid argument {quoted(text)} for {quoted(spelled)} flag: {error}"
         ) from error

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import subprocess
 import sys
 from typing import NamedTuple
@@ -7,8 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from agent import __version__
+from agent.adapters.settings import load
 from agent.adapters.settings.table import FLAGS
 from agent.cli import main
+from agent.core.errors import ConfigError
 
 
 class Ended(NamedTuple):
@@ -180,6 +183,92 @@ def test_a_shell_completes_flags_and_commands(fake_kubelet, typed, offered):
         "COMP_CWORD": str(len(typed.split()) - 1),
     }
     assert set(fake_kubelet(env=asked).stdout.split()) == offered
+
+
+CHOICES = [
+    ("--pods", {"simulate", "refuse", "ignore"}),
+    ("--on-node-deleted", {"register", "idle", "exit"}),
+    ("--status-page", {"loopback", "all", "none"}),
+    ("--capacity-from", {"host", "cgroup"}),
+    ("--node-ip-type", {"InternalIP", "ExternalIP"}),
+    ("--logging-format", {"text", "json"}),
+    ("--authorization-mode", {"AlwaysAllow", "Webhook"}),
+    ("--tls-min-version", {"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"}),
+    ("config show -o", {"yaml", "json"}),
+    ("config show --output", {"yaml", "json"}),
+    ("completion", {"bash", "zsh", "fish"}),
+]
+
+
+@pytest.mark.parametrize(("typed", "offered"), CHOICES)
+def test_a_shell_completes_the_values_of_a_flag_after_a_space(fake_kubelet, typed, offered):
+    line = f"fake-kubelet --deregister=true {typed} "
+    assert set(in_fish(fake_kubelet, line)) == offered
+    first = min(offered)
+    assert set(in_fish(fake_kubelet, line + first[:-1])) == {value for value in offered if value.startswith(first[:-1])}
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["--pods", ""], ["simulate", "refuse", "ignore"]),
+        (["--pods", "s"], ["simulate"]),
+        (["--pods", "="], ["simulate", "refuse", "ignore"]),
+        (["--pods", "=", "s"], ["simulate"]),
+        (["--anonymous-auth", "="], ["true", "false"]),
+        (["--anonymous-auth", "=", "f"], ["false"]),
+        (["--anonymous-auth", "=", "false", "config", "s"], ["show"]),
+        (["--anonymous-auth", "con"], ["config"]),
+        (["--pods", "=", "refuse", "config", "show", "-o", "j"], ["json"]),
+    ],
+)
+def test_bash_itself_completes_values(fake_kubelet, tmp_path, words, offered):
+    """bash makes three words of `--pods=s`, and puts what is offered in the place of the last."""
+    (tmp_path / "script").write_text(fake_kubelet("completion", "bash").stdout)
+    typed = shlex.join(["fake-kubelet", *words])
+    line = f'. ./script; COMP_WORDS=({typed}) COMP_CWORD={len(words)}; _fake_kubelet_completion "./fake-kubelet"'
+    command = tmp_path / "fake-kubelet"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m agent "$@"\n')
+    command.chmod(0o755)
+    script = f'{line}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize(
+    ("word", "offered"),
+    [
+        ("--pods=", ["--pods=simulate", "--pods=refuse", "--pods=ignore"]),
+        ("--pods=s", ["--pods=simulate"]),
+        ("--anonymous-auth=t", ["--anonymous-auth=true"]),
+        ("--kubeconfig=/", []),
+    ],
+)
+def test_fish_and_zsh_complete_a_flag_and_its_value_as_one_word(fake_kubelet, word, offered):
+    line = f"fake-kubelet config show {word}"
+    assert in_fish(fake_kubelet, line) == offered
+    asked = {"_FAKE_KUBELET_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
+    printed = fake_kubelet(env=asked).stdout
+    assert printed.count('"') == 2 * len(offered)
+    assert all(value.rpartition("=")[2] in printed for value in offered)
+
+
+def in_fish(fake_kubelet, line):
+    asked = {
+        "_FAKE_KUBELET_COMPLETE": "complete_fish",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": line,
+    }
+    return [shown.partition("\t")[0] for shown in fake_kubelet(env=asked).stdout.splitlines() if shown]
+
+
+def test_the_choices_of_every_flag_are_checked_where_they_come_from():
+    for flag in FLAGS.values():
+        for value in flag.choices:
+            load(["--hostname-override=n", f"--{flag.name}={value}"])
+        if flag.choices:
+            with pytest.raises(ConfigError, match="nonsense"):
+                load(["--hostname-override=n", f"--{flag.name}=nonsense"])
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

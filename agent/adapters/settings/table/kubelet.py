@@ -1,5 +1,7 @@
 """The flags of kubelet that have an effect here."""
 
+from typing import get_args
+
 from agent.adapters.settings.table.row import (
     CONFIGURATION,
     EVICTION,
@@ -11,6 +13,7 @@ from agent.adapters.settings.table.row import (
     TLS,
     kubelet_flag,
 )
+from agent.core.config import AuthorizationMode, LoggingFormat, TLSVersion
 
 KUBELET_ROWS = (
     kubelet_flag("config", CONFIGURATION, "KubeletConfiguration to start from; flags win over it.", "FILE"),
@@ -105,6 +108,7 @@ KUBELET_ROWS = (
         "authorization-mode",
         SERVING,
         "Whether the API server is asked what somebody may do (Webhook), or nobody is (AlwaysAllow).",
+        choices=get_args(AuthorizationMode),
     ),
     kubelet_flag("authorization-webhook-cache-authorized-ttl", SERVING, "How long a yes is kept."),
     kubelet_flag("authorization-webhook-cache-unauthorized-ttl", SERVING, "How long a no is kept."),
@@ -121,11 +125,17 @@ KUBELET_ROWS = (
         "tls-cert-file", TLS, "Certificate to serve with; without one, one is made. Read again when it changes.", "FILE"
     ),
     kubelet_flag("tls-private-key-file", TLS, "Its key.", "FILE"),
-    kubelet_flag("tls-min-version", TLS, "Oldest TLS to speak: VersionTLS12 or VersionTLS13.", "VERSION"),
+    kubelet_flag(
+        "tls-min-version",
+        TLS,
+        "Oldest TLS to speak: VersionTLS12 or VersionTLS13.",
+        "VERSION",
+        choices=tuple(filter(None, get_args(TLSVersion))),
+    ),
     kubelet_flag("tls-cipher-suites", TLS, "Cipher suites of TLS 1.2 to offer, in IANA's names."),
     kubelet_flag("rotate-certificates", TLS, "Renew the client certificate."),
     kubelet_flag("rotate-server-certificates", TLS, "Get the serving certificate from the cluster."),
     kubelet_flag("v", LOGGING, "How much is logged."),
     kubelet_flag("vmodule", LOGGING, "How much is logged by files whose name matches."),
-    kubelet_flag("logging-format", LOGGING, "text or json.", "FORMAT"),
+    kubelet_flag("logging-format", LOGGING, "text or json.", "FORMAT", choices=get_args(LoggingFormat)),
 )

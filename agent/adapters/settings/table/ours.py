@@ -1,6 +1,9 @@
 """The flags that kubelet lacks."""
 
+from typing import get_args
+
 from agent.adapters.settings.table.row import OURS, Flag
+from agent.core.config import CapacityFrom, NodeIPType, OnNodeDeleted, PodsMode, StatusPage
 
 LEGACY_FLAG_DEFAULTS = "legacy-flag-defaults"
 
@@ -34,7 +37,7 @@ OWN_ROWS = (
         OURS,
         "host, or cgroup for the limits of our own cgroup.",
         field="capacityFrom",
-        metavar="host|cgroup",
+        choices=get_args(CapacityFrom),
     ),
     Flag(
         "host-root",
@@ -50,7 +53,7 @@ OWN_ROWS = (
         OURS,
         "Type of the address: ExternalIP for a node that others have no route to, such as a pod.",
         field="nodeIPType",
-        metavar="InternalIP|ExternalIP",
+        choices=get_args(NodeIPType),
     ),
     Flag(
         "kubelet-version",
@@ -66,7 +69,7 @@ OWN_ROWS = (
         OURS,
         "register the Node again, stay idle as a kubelet does, or exit.",
         field="onNodeDeleted",
-        metavar="register|idle|exit",
+        choices=get_args(OnNodeDeleted),
     ),
     Flag("deregister", "bool", OURS, "Delete Node and Lease at the end, where that is allowed.", field="deregister"),
     Flag(
@@ -75,7 +78,7 @@ OWN_ROWS = (
         OURS,
         "simulate the pods that are bound to the node, refuse them, or ignore them.",
         field="pods",
-        metavar="simulate|refuse|ignore",
+        choices=get_args(PodsMode),
     ),
     Flag("job-run-for", "duration", OURS, "How long the containers of a Job's pod seem to run.", field="jobRunFor"),
     Flag(
@@ -84,7 +87,7 @@ OWN_ROWS = (
         OURS,
         "Who sees the page on the healthz port, and why a check fails: loopback clients, all clients, or none.",
         field="statusPage",
-        metavar="loopback|all|none",
+        choices=get_args(StatusPage),
     ),
     Flag("strict-flags", "bool", OURS, "Refuse flags that kubelet has removed.", field="strictFlags"),
     Flag(

@@ -33,6 +33,7 @@ class Flag:
     default: str = ""  # for a flag without a field; the others have it from the schema
     deprecated: bool = False  # kubelet wants it to be set in the config file, or gone
     removed: str = ""  # the version of Kubernetes that no longer has it
+    choices: tuple[str, ...] = ()  # all values that it takes, if they are few
 
     @property
     def is_kubelets(self) -> bool:
@@ -45,7 +46,7 @@ class Flag:
         return self.group not in {ACCEPTED, REMOVED}
 
 
-def kubelet_flag(name: str, group: str, text: str = "", metavar: str = "") -> Flag:
+def kubelet_flag(name: str, group: str, text: str = "", metavar: str = "", *, choices: tuple[str, ...] = ()) -> Flag:
     """The row of a flag that kubelet has: its type, field, default and deprecation are kubelet's own."""
     kind, field, default, deprecated = KUBELET_FLAGS[name]
-    return Flag(name, kind, group, text, field, metavar, default, deprecated)
+    return Flag(name, kind, group, text, field, metavar, default, deprecated, choices=choices)

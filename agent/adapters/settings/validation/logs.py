@@ -1,12 +1,13 @@
 """Checks of logging, tracing and metrics."""
 
 import posixpath
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from agent.adapters.settings.feature_gates import FeatureGates
 from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import INVALID, Faults
+from agent.core.config import LoggingFormat
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.times import parse_seconds
 from agent.klog import quoted
@@ -20,7 +21,7 @@ def logging(config: Document, gates: FeatureGates) -> Faults:
     if _flush_seconds(config["flushFrequency"]) <= 0:
         shown = quoted(value) if isinstance(value := config["flushFrequency"], str) else value
         yield f"logging.flushFrequency: Invalid value: {shown}: Must be greater than zero"
-    if config["format"] not in {"text", "json"}:
+    if config["format"] not in get_args(LoggingFormat):
         yield f"logging.format: Invalid value: {quoted(config['format'])}: Unsupported log format"
     if config["verbosity"] > 2**31 - 1:
         yield f"logging.verbosity: Invalid value: {config['verbosity']}: Must be <= {2**31 - 1}"

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from agent.adapters.settings.go_json import Document
 from agent.adapters.settings.validation.fault import Faults
+from agent.core.config import AuthorizationMode, TLSVersion
 from agent.core.errors import ConfigError
 from agent.core.quantity import Quantity, QuantityError
 from agent.klog import quoted
@@ -22,7 +23,6 @@ ECDHE_RSA_WITH_CHACHA20_POLY1305 ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 ECDHE_R
 RSA_WITH_3DES_EDE_CBC_SHA RSA_WITH_AES_128_CBC_SHA RSA_WITH_AES_128_CBC_SHA256 RSA_WITH_AES_128_GCM_SHA256
 RSA_WITH_AES_256_CBC_SHA RSA_WITH_AES_256_GCM_SHA384 RSA_WITH_RC4_128_SHA
 """
-_TLS_VERSIONS = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _CURVES_MAX = 65535
 
 
@@ -40,7 +40,7 @@ def _tls(document: Document) -> Faults:
     for name in document["tlsCipherSuites"]:
         if name not in supported:
             yield f"Cipher suite {name} not supported or doesn't exist"
-    if document["tlsMinVersion"] not in _TLS_VERSIONS:
+    if document["tlsMinVersion"] not in get_args(TLSVersion):
         yield f"unknown tls version {quoted(document['tlsMinVersion'])}"
     curves = document["tlsCurvePreferences"]
     for index, curve in enumerate(curves):
@@ -59,7 +59,7 @@ def _authorization(document: Document) -> Faults:
     mode = document["authorization"]["mode"]
     if not mode:
         yield "no authorization mode specified"
-    elif mode not in {"AlwaysAllow", "Webhook"}:
+    elif mode not in get_args(AuthorizationMode):
         yield f"unknown authorization mode {mode}"
 
 
