@@ -26,5 +26,4 @@ exec "$engine" run --detach --name "$name" --hostname "$name" --network kind --r
     "${IMAGE:-fake-kubelet}" ${words#kubeadm } \
     --provider-id="kind://$engine/$cluster/$name" \
     --node-labels=fake-kubelet.dev/node=fake --register-with-taints=fake-kubelet.dev/node=fake:NoSchedule \
-    --anonymous-auth=false --authentication-token-webhook --authorization-mode=Webhook --read-only-port=0 \
     "$@"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent.core import lease
 from agent.minicluster import MiniCluster
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import OPEN, AgentProcess
 from tests.cluster.api import NOBODY
 from tests.cluster.crowd import peak, settled_kib
 from tests.cluster.malformed import dawdle, requests, stranger, strangers, throw
@@ -79,7 +79,7 @@ async def abuse(folder: Path, main: int, plain: int, count: int) -> bool:
 async def measured(folder: Path, count: int) -> bool:
     """Whether all bounds were kept."""
     main, plain = free_ports(2)
-    flags = (f"--kubeconfig={folder / 'kubeconfig'}", "--hostname-override=abused", "--address=127.0.0.1")
+    flags = (f"--kubeconfig={folder / 'kubeconfig'}", "--hostname-override=abused", "--address=127.0.0.1", OPEN)
     ports = (f"--port={main}", f"--read-only-port={plain}", "--healthz-port=0", f"--cert-dir={folder / 'pki'}")
     rhythm = f"--node-lease-duration-seconds={_LEASE_SECONDS}"
     async with MiniCluster() as cluster:

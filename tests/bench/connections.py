@@ -19,7 +19,7 @@ from urllib.request import urlopen
 from agent.core import lease
 from agent.minicluster import MiniCluster
 from tests.bench.proc import footprint
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import OPEN, AgentProcess
 from tests.cluster.api import NOBODY
 from tests.cluster.crowd import Crowd, peak, settled_kib
 from tests.cluster.ports import free_ports
@@ -61,7 +61,7 @@ def attack(agent: AgentProcess, ports: dict[str, int], count: int) -> bool:
 async def measured(folder: Path, count: int) -> bool:
     """Whether memory and lease stayed within their bounds."""
     main, plain, healthz = free_ports(3)
-    flags = (f"--kubeconfig={folder / 'kubeconfig'}", "--hostname-override=crowded", "--address=127.0.0.1")
+    flags = (f"--kubeconfig={folder / 'kubeconfig'}", "--hostname-override=crowded", "--address=127.0.0.1", OPEN)
     ports = (f"--port={main}", f"--read-only-port={plain}", f"--healthz-port={healthz}")
     rhythm = (f"--node-lease-duration-seconds={_LEASE_SECONDS}", f"--cert-dir={folder / 'pki'}")
     async with MiniCluster() as cluster:

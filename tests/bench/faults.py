@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.cluster import build
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import OPEN, AgentProcess
 from tests.cluster.api import Refused
 from tests.cluster.audit import requests_of
 from tests.cluster.command import CommandFailed, run
@@ -343,7 +343,7 @@ def _process(
     port, healthz_port = free_ports(2)
     flags = (f"--kubeconfig={kubeconfig}", f"--hostname-override={name}", f"--root-dir={folder}")
     ports = (f"--port={port}", f"--healthz-port={healthz_port}", "--read-only-port=0", f"--cert-dir={folder}")
-    return AgentProcess(*flags, *ports, log=folder / "log"), port
+    return AgentProcess(*flags, *ports, OPEN, log=folder / "log"), port
 
 
 def _tell(line: str) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
 
+OPEN = "--legacy-flag-defaults"
+"""Serves everybody, for those who ask without a name."""
+
 
 def apart(directory: Path) -> list[str]:
     """Flags for one of many on a machine: a loopback port of its own, and a directory of its own for certificates."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import audit
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import OPEN, AgentProcess
 from tests.cluster.api import NOBODY, NODES
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.malformed import dawdle, requests, stranger, strangers, throw
@@ -34,7 +34,7 @@ async def test_fuzz_and_slow_clients_prevent_no_renewal_and_keep_nobody_out(
 ) -> None:
     port, plain = free_ports(2)
     kubeconfig = control_plane.node_kubeconfig(node_name)
-    own = (f"--kubeconfig={kubeconfig}", f"--hostname-override={node_name}", "--healthz-port=0")
+    own = (f"--kubeconfig={kubeconfig}", f"--hostname-override={node_name}", "--healthz-port=0", OPEN)
     serving = ("--address=127.0.0.1", f"--port={port}", f"--read-only-port={plain}", f"--cert-dir={tmp_path / 'pki'}")
     trust = f"--client-ca-file={control_plane.ca_file}"  # or nobody would be asked for a certificate
     rhythm = f"--node-lease-duration-seconds={_LEASE_SECONDS}"

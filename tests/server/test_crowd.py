@@ -12,7 +12,7 @@ import pytest
 
 from agent.core import lease
 from agent.minicluster import MiniCluster
-from tests.cluster.agent_process import AgentProcess
+from tests.cluster.agent_process import OPEN, AgentProcess
 from tests.cluster.api import NOBODY, PLAIN
 from tests.cluster.crowd import Crowd
 from tests.cluster.ports import free_ports
@@ -31,7 +31,7 @@ async def test_a_crowd_of_silent_connections_takes_no_more_than_its_seats_and_pr
     main, plain, healthz = free_ports(3)
     async with MiniCluster() as cluster:
         cluster.write_kubeconfig(tmp_path / "kubeconfig")
-        own = (f"--kubeconfig={tmp_path / 'kubeconfig'}", "--hostname-override=crowded", "--address=127.0.0.1")
+        own = (f"--kubeconfig={tmp_path / 'kubeconfig'}", "--hostname-override=crowded", "--address=127.0.0.1", OPEN)
         ports = (f"--port={main}", f"--read-only-port={plain}", f"--healthz-port={healthz}")
         other = (f"--cert-dir={tmp_path / 'pki'}", f"--node-lease-duration-seconds={_LEASE_SECONDS}")
         agent = AgentProcess(*own, *ports, *other, log=tmp_path / "agent.log")

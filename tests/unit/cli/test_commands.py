@@ -12,6 +12,7 @@ from agent.adapters.settings import load
 from agent.adapters.settings.table import FLAGS
 from agent.cli import main
 from agent.core.errors import ConfigError
+from agent.core.pressure import DEFAULT_HARD
 
 
 class Ended(NamedTuple):
@@ -150,6 +151,18 @@ def test_what_config_show_prints_is_a_config_file_with_the_same_meaning(fake_kub
     again = fake_kubelet("config", "show", f"--config={tmp_path / 'config.yaml'}")
     assert "\nsensorInterval: 2s  # " in again.stdout
     assert without_comments(again.stdout) == without_comments(first.stdout)
+
+
+def test_help_shows_the_defaults_that_hold(fake_kubelet):
+    entries = fake_kubelet("--help").stdout.split("\n  --")
+    shown = {entry.partition(" ")[0]: "".join(entry.split()) for entry in entries}
+    thresholds = ",".join(f"{signal}<{amount}" for signal, amount in DEFAULT_HARD.items())
+    assert shown["eviction-hard"].endswith(f"Default:{thresholds}.")
+    assert shown["authorization-mode"].endswith("Default:Webhook.")
+    assert shown["authentication-token-webhook"].endswith("Default:true.")
+    assert shown["client-ca-file"].endswith("Default:thecluster'sCA,as--kubeconfighasit.")
+    for name in ("anonymous-auth", "read-only-port", "legacy-flag-defaults"):  # false, and none
+        assert "Default" not in shown[name]
 
 
 def test_config_show_says_whose_client_certificates_are_trusted_and_what_the_legacy_defaults_are(fake_kubelet):
