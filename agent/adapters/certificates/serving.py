@@ -41,13 +41,13 @@ class ServingCertificate:
         *,
         clock: Clock,
         new_context: Callable[[], ssl.SSLContext] = plain_context,
-        client_ca: Callable[[], str] = str,
+        client_ca: Callable[[], str] = str,  # none
     ) -> None:
         self._certificate = certificate
         self._key = key
         self._clock = clock
         self._new_context = new_context
-        self._client_ca = client_ca  # what `new_context` is made with
+        self._client_ca = client_ca  # PEM: what `new_context` reads, too
         self._digest = b""
         self._error = ""
         self.context = plain_context()

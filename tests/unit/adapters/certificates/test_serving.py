@@ -156,6 +156,19 @@ async def test_whoever_listens_is_notified_of_a_new_context(serving, files, pair
     assert len(set(map(id, contexts))) == 2
 
 
+async def test_another_client_ca_makes_another_context_and_the_same_one_does_not(files, pairs):
+    authorities = ["first"]
+    serving = ServingCertificate(*files, clock=FakeClock(), client_ca=lambda: authorities[-1])
+    put(files, pairs[0])
+    contexts = []
+    for authority in ("first", "first", "second"):
+        authorities.append(authority)
+        await serving.sync()
+        contexts.append(serving.context)
+    assert contexts[0] is contexts[1]
+    assert contexts[1] is not contexts[2]
+
+
 def test_a_certificate_is_kept_where_that_is_possible(tmp_path, monkeypatch):
     assert can_store_pair(tmp_path / "var" / "pki")
     monkeypatch.setattr(module.os, "access", lambda *_: False)
