@@ -58,7 +58,7 @@ def script(machine, places):
             *(shlex.join(words) for words in mounts),
             shlex.join([*kubeadm, "kubelet-start", *config]),
             ". /var/lib/kubelet/kubeadm-flags.env",
-            f"exec {daemon} {UNIT} --healthz-port=0 {shlex.join(machine.apart[:3])}",
+            f"exec {daemon} {UNIT} --healthz-port=0 {shlex.join(machine.apart[:2])}",
         ]
     )
 
