@@ -36,7 +36,11 @@ Rand = Callable[[], float]
 
 
 class AgentError(Exception):
-    """Base of everything this program raises on purpose."""
+    """Base of everything this program raises on purpose; the hint is what a person may do, if there is something."""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class StartError(AgentError):
@@ -58,8 +62,8 @@ class LogindRefused(AgentError):
 class ApiError(AgentError):
     """A request to the API server did not succeed."""
 
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -323,10 +327,10 @@ class Reachability(Protocol):
     """Whoever wants to know whether the API server answers."""
 
     def answered(self) -> None:
-        """Take in that a request had an answer, whatever it was."""
+        """Take in that the API server answered a request, whatever it said."""
 
-    def unanswered(self, error: ApiError) -> None:
-        """Take in that a request had no answer at all."""
+    def unanswered(self, error: ApiError, *, waited_seconds: float = 0.0) -> None:
+        """Take in that no API server answered a request, after it had been waited for so long."""
 
 
 class ServiceManager(Protocol):

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from agent.core.model import Object
+from agent.core.text import one_line
+from agent.klog import quoted
 from agent.ports import (
     AlreadyExists,
     ApiError,
@@ -24,13 +26,19 @@ MOST_PAGE_BYTES = 8 * 2**20
 _MOST_PARTS = 200_000  # a value in a dict or list takes up to 100 times as much memory as its two bytes in JSON
 _MOST_DEPTH = 100  # a pod has 15; functions that walk through an object call themselves at each level
 _CONTAINERS = (dict, list)
-_MOST_CHARACTERS = 1000
+_MOST_QUOTED_BYTES = 200
+# client-go's words
+_TOO_MANY_REQUESTS = "the server has received too many requests and has asked us to try again later"
 _MOST_RETRY_AFTER_SECONDS = 10.0  # a quarter of a lease, by default; API servers ask for 1 s
 _ERRORS = {401: Unauthorized, 403: Forbidden, 404: NotFound, 410: Expired}
 # An API server takes 9999-12-31T23:59:59-23:59 for a time, and prints in UTC what neither it nor a client can read: an
 # object that was read could not be written again. These are all that there are.
 _BEYOND_THE_CALENDAR = ((b'"10000-01-01T', b'"9999-12-31T'), (b'"-0001-12-31T', b'"0001-01-01T'))
 _FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Malformed(Unavailable):
+    """The answer is none of an API server; perhaps somebody else sent it."""
 
 
 class TooLarge(Unavailable):
@@ -58,8 +66,8 @@ class WatchEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-def decoded(status: int, content: Content) -> Object:
-    """Decode an answer, a success or not; raise Unavailable if it is no object."""
+def decoded(content: Content) -> Object:
+    """Decode an answer, a success or not; raise Malformed if it is no object."""
     answer = None
     for beyond, end in _BEYOND_THE_CALENDAR:
         if beyond in content:
@@ -71,28 +79,42 @@ def decoded(status: int, content: Content) -> Object:
     # Only containers that hold something can hold others: most objects have so few that there is no need to walk.
     can_be_too_deep = containers - content.count(b"{}") - content.count(b"[]") > _MOST_DEPTH
     if not isinstance(answer, dict) or (can_be_too_deep and _is_too_deep(answer)):
-        raise Unavailable(f"the answer is no Kubernetes object (HTTP {status})")
+        raise Malformed("the answer is no Kubernetes object")
     return answer
 
 
 def page(content: Content) -> Page:
-    """Decode an answer that is a page of a list; raise Unavailable if it is none."""
+    """Decode an answer that is a page of a list; raise Malformed if it is none."""
     try:
         return msgspec.json.decode(content, type=Page)
     except _FAULTS as error:
-        raise Unavailable(f"the answer is no list: {error}") from None
+        raise Malformed(f"the answer is no list: {error}") from None
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """Decode a line of a watch; raise Unavailable if it is no event."""
+    """Decode a line of a watch; raise Malformed if it is no event."""
     try:
         return msgspec.json.decode(line, type=WatchEvent)
     except _FAULTS as error:
-        raise Unavailable(f"the line is no event of a watch: {error}") from None
+        raise Malformed(f"the line is no event of a watch: {error}") from None
+
+
+def error_of(status: int, content: Content, retry_after: str | None) -> ApiError:
+    """Return the error that an answer means which is no success."""
+    with suppress(Malformed):
+        answer = decoded(content)
+        if answer.get("kind") == "Status":
+            return refusal(status, answer, retry_after)
+    retry_after_seconds = _retry_after_seconds(retry_after)
+    if status == 429:  # an API server that is too busy says so without a Status
+        return Unavailable(_TOO_MANY_REQUESTS, retry_after_seconds=retry_after_seconds)
+    text = quoted(one_line(content[:_MOST_QUOTED_BYTES].decode("utf-8", "replace")))
+    reason = f"an error on the server ({text}) has prevented the request from succeeding (HTTP {status})"
+    return Malformed(reason, retry_after_seconds=retry_after_seconds)
 
 
 def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
-    """Return the error that an answer means; its Retry-After counts up to a limit."""
+    """Return the error that a Status means; its Retry-After counts up to a limit."""
     message = answer.get("message")
     message = one_line(message) if isinstance(message, str) and message else f"HTTP {status}"
     if status == 429 or status >= 500 or answer.get("kind") != "Status":
@@ -100,12 +122,6 @@ def refusal(status: int, answer: Object, retry_after: str | None) -> ApiError:
     if status == 409:
         return (AlreadyExists if answer.get("reason") == "AlreadyExists" else Conflict)(message)
     return _ERRORS.get(status, Rejected)(message)
-
-
-def one_line(text: str) -> str:
-    """Return a text of a server on one line, not too long, and without control characters."""
-    line = " ".join(text[:_MOST_CHARACTERS].split())
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
 def _is_too_deep(answer: Object) -> bool:

@@ -6,7 +6,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from msgspec.json import encode
@@ -16,26 +16,29 @@ from agent.adapters.answers import (
     MOST_BYTES,
     MOST_PAGE_BYTES,
     Content,
+    Malformed,
     Page,
     TooLarge,
     WatchEvent,
     decoded,
-    one_line,
+    error_of,
     page,
-    refusal,
     watch_event,
 )
 from agent.adapters.credentials import Credentials
 from agent.adapters.http1 import HttpError
 from agent.adapters.http_client import CertificateError, HttpClient, Response
+from agent.adapters.reasons import Blame
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.metrics import Counter, Family, Histogram
 from agent.core.model import Object
+from agent.core.text import one_line
 from agent.core.times import format_seconds
 from agent.ports import Reachability, Unauthorized, Unavailable, Untrusted
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Verb = Method | Literal["WATCH"]
 ContentType = Literal["application/json", "application/strategic-merge-patch+json"]
@@ -48,7 +51,13 @@ _LATE_SECONDS = 10.0  # how much later than promised a server may end a watch
 _SILENCE_SECONDS = 150.0  # a server sends bookmarks each minute
 _NO_STATUS = "<error>"
 _BUCKETS_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-_FAULTS = (HttpError, TimeoutError)
+_FAULTS = (HttpError, TimeoutError, Malformed)
+_HINTS: Final[dict[Blame, str]] = {
+    "authority": "is certificate-authority in {source} that of this cluster?",
+    "time": "renew the certificate of the API server, or set the clock of this machine",
+    "name": "the server or tls-server-name in {source} has to be a name that the certificate has",
+    "certificate": "is the server in {source} that of this cluster?",
+}
 
 
 class RequestMetrics:
@@ -140,15 +149,15 @@ class ApiConnection:
         query: Sequence[tuple[str, str]] = (),
     ) -> Object:
         """Send a request and return the object in its answer; raise ApiError if there is none."""
-        return decoded(200, await self._content(method, path, query, body=body, content_type=content_type))
+        return await self._decoded(decoded, method, path, query, body=body, content_type=content_type)
 
     async def page(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[Page, int]:
         """Return a page of a list and its size in bytes; raise TooLarge if the caller has to request a smaller one."""
-        content = await self._content("GET", path, query, MOST_PAGE_BYTES)
-        return page(content), len(content)
+        return await self._decoded(_page_with_size, "GET", path, query, MOST_PAGE_BYTES)
 
-    async def _content(
+    async def _decoded(
         self,
+        decode: Callable[[Content], T],
         method: Method,
         path: str,
         query: Sequence[tuple[str, str]],
@@ -156,24 +165,28 @@ class ApiConnection:
         *,
         body: Object | None = None,
         content_type: ContentType = JSON,
-    ) -> Content:
+    ) -> T:
         target = _target(path, [*self._query, *query])
         content = None if body is None else encode(body)
-        response = None
+        began = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 response = await self._send(method, target, content, content_type=content_type)
                 with response:
-                    return await self._success(response, most_bytes)
+                    answer = await self._success(response, most_bytes)
+            result = decode(answer)
         except _FAULTS as error:
-            raise self._failure(method, path, error, response) from error
+            raise self._failure(method, path, error, began) from error
+        self._answered()
+        return result
 
     async def stream(
         self, path: str, query: list[tuple[str, str]], *, seconds: float
     ) -> AsyncGenerator[WatchEvent | None, None]:
         """Yield None when the server has opened the watch, then its events."""
         ends_at = asyncio.get_running_loop().time() + seconds + _LATE_SECONDS
-        response, rest = None, bytearray()
+        began: float | None = time.monotonic()
+        rest = bytearray()
         try:
             async with _silence_timeout(ends_at):
                 response = await self._send("GET", _target(path, query), connect_seconds=_CONNECT_SECONDS)
@@ -181,12 +194,14 @@ class ApiConnection:
                 if response.status != 200:
                     async with _silence_timeout(ends_at):
                         await self._success(response)
+                began = None
+                self._answered()
                 yield None
                 while part := await _next_part(response, ends_at):
                     for line in _lines(rest, part):
                         yield watch_event(line)
         except _FAULTS as error:
-            raise self._failure("WATCH", path, error, response) from error
+            raise self._failure("WATCH", path, error, began) from error
 
     @contextmanager
     def _cut_off_by_use(self, response: Response) -> Iterator[None]:
@@ -219,8 +234,6 @@ class ApiConnection:
             url = f"{self._credentials.server}{target}"
             fields = {"verb": method, "url": url, "status": status, "milliseconds": round(took * 1000)}
             log.log(_V6, "Response", fields)  # as client-go's round_trippers.go
-        if self._reachability:
-            self._reachability.answered()
         return response
 
     async def _success(self, response: Response, most_bytes: int = MOST_BYTES) -> Content:
@@ -228,31 +241,42 @@ class ApiConnection:
         content = await _read(response, most_bytes)
         if 200 <= response.status < 300:
             return content
-        error = refusal(response.status, decoded(response.status, content), response.headers.get("retry-after"))
+        error = error_of(response.status, content, response.headers.get("retry-after"))
         if error.retry_after_seconds and self._most_retry_after_seconds is not None:
             error.retry_after_seconds = min(error.retry_after_seconds, self._most_retry_after_seconds)
         if isinstance(error, Unauthorized):
             self._on_unauthorized()  # perhaps newer credentials are there already
+        if not isinstance(error, Malformed):
+            self._answered()
         raise error
 
-    def _failure(self, verb: Verb, path: str, error: Exception, response: Response | None) -> Unavailable:
-        """Return the error of ours for a failure of HTTP, and report it if the request was not answered at all."""
+    def _answered(self) -> None:
+        if self._reachability:
+            self._reachability.answered()
+
+    def _failure(self, verb: Verb, path: str, error: Exception, began: float | None) -> Unavailable:
+        """Return the error of ours for a request that no API server has answered, and report it."""
         self._client.close_idle()  # as kubelet: they may lead to a machine that is gone
-        kind = Untrusted if isinstance(error, CertificateError) else Unavailable
-        failure = kind(f'{verb.capitalize()} "{self._credentials.server}{path}": {self._reason(verb, error)}')
-        if response is None and self._reachability:
-            self._reachability.unanswered(failure)
+        text = f'{verb.capitalize()} "{self._credentials.server}{path}": {self._reason(verb, error)}'
+        if isinstance(error, CertificateError):
+            failure: Unavailable = Untrusted(text, hint=_HINTS[error.blame].format(source=self._credentials.source))
+        else:
+            failure = Unavailable(text, retry_after_seconds=getattr(error, "retry_after_seconds", None))
+        if self._reachability:
+            waited_seconds = 0.0 if began is None else time.monotonic() - began  # a watch may well be silent
+            self._reachability.unanswered(failure, waited_seconds=waited_seconds)
         return failure
 
     def _reason(self, verb: Verb, error: Exception) -> str:
         if isinstance(error, TimeoutError) and verb == "WATCH":
-            return "nothing heard for too long"
+            return "context deadline exceeded (nothing heard for too long)"
         if isinstance(error, TimeoutError):
-            return f"no answer within {format_seconds(self._timeout_seconds)}"
-        if isinstance(error, CertificateError):
-            hint = f"check certificate-authority in {self._credentials.source}"
-            return f"certificate of the API server not trusted: {error}; {hint}"
+            return f"context deadline exceeded (no answer within {format_seconds(self._timeout_seconds)})"
         return one_line(str(error))
+
+
+def _page_with_size(content: Content) -> tuple[Page, int]:
+    return page(content), len(content)
 
 
 def _target(path: str, query: Sequence[tuple[str, str]]) -> str:

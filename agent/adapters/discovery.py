@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import httpx
 
-from agent.adapters.fetch import MOST_BYTES, Answer, fetch
+from agent.adapters.fetch import MOST_BYTES, Answer, fetch, fetch_reason
 from agent.adapters.go_yaml import load_private
 from agent.adapters.kubeconfig import check_verification, server_of
 from agent.adapters.lazy_kubernetes import ConfigException
@@ -131,7 +131,7 @@ class Discovery:
         except TimeoutError as error:
             raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: no answer within {_REQUEST_SECONDS:g}s") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: {error or type(error).__name__}") from error
+            raise Unavailable(f"{url.removesuffix(_CLUSTER_INFO)}: {fetch_reason(error, url)}") from error
 
     async def _retried(self, request: Callable[[], Awaitable[T]]) -> T:
         """Repeat a request until it succeeds. Raises StartError with the last failure at the deadline."""
@@ -189,7 +189,7 @@ async def _cluster(text: str, source: str, folder: Path | None = None) -> Cluste
     except ConfigException as error:
         raise ConfigError(f"malformed kubeconfig in {source}: {error}") from error
     except (KeyError, TypeError, ValueError, StopIteration, AttributeError, OSError) as error:
-        raise ConfigError(f"malformed kubeconfig in {source}: {error!r}") from error
+        raise ConfigError(f"malformed kubeconfig in {source}: no usable cluster, user or context in it") from error
 
 
 async def _authority(cluster: Object, folder: Path | None) -> str:

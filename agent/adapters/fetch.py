@@ -1,9 +1,14 @@
 """One GET whose answer is bounded in size and time, for a server that is not trusted yet."""
 
 import asyncio
+import socket
+import ssl
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
+
+from agent.adapters.reasons import connect_reason, connection_reason, lookup_reason, verify_reason
 
 MOST_BYTES = 2**20
 
@@ -19,6 +24,25 @@ class Answer(NamedTuple):
     def text(self) -> str:
         """The body as text; bytes that are no UTF-8 are replaced."""
         return self.body.decode("utf-8", "replace")
+
+
+def fetch_reason(error: Exception, url: str) -> str:
+    """Return why there is no answer, in the words of Go where the cause is the connection."""
+    cause: BaseException = error
+    while deeper := cause.__cause__ or cause.__context__:
+        cause = deeper
+    if isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if not isinstance(cause, OSError):
+        return str(error) or "EOF"
+    parts = urlsplit(url)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return verify_reason(cause, parts.hostname or "")
+    if isinstance(cause, ssl.SSLError):
+        return connection_reason(cause)
+    if isinstance(cause, socket.gaierror):
+        return f"dial tcp: lookup {parts.hostname}: {lookup_reason(cause)}"
+    return f"dial tcp {parts.hostname}:{parts.port or 443}: connect: {connect_reason(cause)}"
 
 
 async def fetch(url: str, transport: httpx.AsyncBaseTransport, *, seconds: float) -> Answer:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Generator
 from typing import Final
 
+from agent.klog import quoted
+
 MOST_HEAD_BYTES: Final = 64 * 1024  # of the head, and of the trailers after a chunked body
 _MOST_CHUNK_LINE_BYTES = 4096  # the size of a chunk, and extensions that nobody reads
 _HEAD_TOO_LONG = f"net/http: server response headers exceeded {MOST_HEAD_BYTES} bytes; aborted"
@@ -84,12 +86,13 @@ class ResponseParser:
         while len(self._rest) < 7 and b"HTTP/1.".startswith(self._rest):
             yield
         if not self._rest.startswith(b"HTTP/1."):
-            raise HttpError(f"malformed HTTP response {bytes(self._rest[:40])!r}")
+            start = self._rest[:40].decode("latin-1")
+            raise HttpError(f"malformed HTTP response {quoted(start)}")
         text = (yield from self._until(b"\r\n\r\n", MOST_HEAD_BYTES, _HEAD_TOO_LONG)).decode("latin-1")
         status_line, *lines = text.split("\r\n")
         match = _STATUS_LINE.fullmatch(status_line)
         if match is None or text.count("\n") != len(lines) or text.count("\r") != len(lines):
-            raise HttpError(f"malformed HTTP response {status_line[:40]!r}")
+            raise HttpError(f"malformed HTTP response {quoted(status_line[:40])}")
         self.status = int(match[2])
         self.reason = match[3] or ""
         self.headers = _fields(lines)
@@ -103,11 +106,11 @@ class ResponseParser:
             return
         if coding is not None:
             if coding.lower() != "chunked":
-                raise HttpError(f"unsupported transfer encoding: {coding[:40]!r}")
+                raise HttpError(f"unsupported transfer encoding: {quoted(coding[:40])}")
             yield from self._chunks()
         elif length is not None:
             if not _LENGTH.fullmatch(length):
-                raise HttpError(f"bad Content-Length {length[:40]!r}")
+                raise HttpError(f"bad Content-Length {quoted(length[:40])}")
             yield from self._part(int(length))
         else:
             self._ends_with_connection = True
@@ -159,7 +162,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _FIELD_NAME.fullmatch(name):
-            raise HttpError(f"malformed MIME header line: {line[:40]!r}")
+            raise HttpError(f"malformed MIME header line: {quoted(line[:40])}")
         name, value = name.lower(), value.strip(" \t")
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return fields

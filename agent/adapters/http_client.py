@@ -6,7 +6,6 @@ aiohttp's client costs 193 µs of CPU for a lease renewal, this one 106: most of
 import asyncio
 import asyncio.sslproto
 import base64
-import os
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from agent.adapters.http1 import HttpError, ResponseParser
+from agent.adapters.reasons import blame, connection_reason, verify_reason
 from agent.adapters.tls import client_context
 from agent.adapters.transport import DedicatedResolver, connect
 
@@ -31,7 +31,11 @@ if hasattr(asyncio.sslproto.SSLProtocol, "max_size"):
 
 
 class CertificateError(HttpError):
-    """The certificate of the server is not trusted; the text is OpenSSL's reason."""
+    """The certificate of the server is not trusted."""
+
+    def __init__(self, error: ssl.SSLCertVerificationError, server_name: str) -> None:
+        super().__init__(verify_reason(error, server_name))
+        self.blame = blame(error)
 
 
 class _ClosedWhileIdleError(HttpError):
@@ -81,7 +85,7 @@ class _Connection(asyncio.Protocol):
                 if exc is None:
                     response.feed_eof()
                 else:
-                    self._error = kind(_reason(exc))
+                    self._error = kind(connection_reason(exc))
             except HttpError as error:
                 self._error = kind(str(error))
         self._wake()
@@ -323,7 +327,10 @@ class HttpClient:
     async def _dial(self) -> _Connection:
         """Open a connection to the server, through the proxy if there is one."""
         hop, loop, connection = self._proxy or self._server, asyncio.get_running_loop(), _Connection()
-        sock = await connect(self._resolver, hop.host, hop.port)
+        try:
+            sock = await connect(self._resolver, hop.host, hop.port)
+        except HttpError as error:
+            raise HttpError(f"proxyconnect tcp: {error}" if self._proxy else str(error)) from error
         tls, name = self._tls, self._server_name
         if self._proxy:  # as in Go, a proxy is verified as the server is
             tls, name = (self._tls or client_context()) if hop.scheme == "https" else None, hop.host
@@ -336,9 +343,9 @@ class HttpClient:
                     connection.transport.abort()
                     raise
         except ssl.SSLCertVerificationError as error:
-            raise CertificateError(error.verify_message) from error
+            raise CertificateError(error, self._server_name) from error
         except OSError as error:
-            raise HttpError(_reason(error)) from error
+            raise HttpError(connection_reason(error)) from error
         return connection
 
     async def _tunnel(self, connection: _Connection, tls: ssl.SSLContext) -> None:
@@ -358,12 +365,3 @@ def _header_lines(headers: Iterable[tuple[str, str]]) -> str:
         if any(sign in f"{name}{value}" for sign in "\r\n\0"):
             raise HttpError(f'net/http: invalid header field value for "{name}"')  # not with the value: it is a secret
     return "".join(f"{name}: {value}\r\n" for name, value in headers)
-
-
-def _reason(error: Exception) -> str:
-    """Return why a connection ended, in the words of Go."""
-    if isinstance(error, ssl.SSLError):
-        return f"TLS handshake failed: {error}"
-    if isinstance(error, OSError) and error.errno:
-        return f"read: {os.strerror(error.errno).lower()}"
-    return "EOF" if isinstance(error, ConnectionError) else str(error)

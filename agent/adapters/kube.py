@@ -217,7 +217,7 @@ class KubeSelection:
 
     def _change(self, event: WatchEvent) -> Change | None:
         if event.type == "ERROR":
-            error = decoded(200, bytes(event.object))
+            error = decoded(bytes(event.object))
             code = error.get("code")
             raise refusal(code if isinstance(code, int) else 500, error, None)
         if event.type == "BOOKMARK":
@@ -231,7 +231,7 @@ class KubeSelection:
     def _decoded(self, content: bytes) -> Object:
         """Decode and check an object; raise Unavailable where it does not have the shape or the name."""
         source = f"an object of {self._path}"
-        return _without_managed_fields(_checked(decoded(200, content), self._shape, name=self._name, source=source))
+        return _without_managed_fields(_checked(decoded(content), self._shape, name=self._name, source=source))
 
 
 class KubePods:
@@ -335,7 +335,7 @@ def _page_query(limit: int | None, token: str) -> list[tuple[str, str]]:
 
 
 def _bookmarked(content: bytes) -> str:
-    metadata = decoded(200, content).get("metadata")
+    metadata = decoded(content).get("metadata")
     return _version(metadata.get("resourceVersion") if isinstance(metadata, dict) else None, "a bookmark")
 
 

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from agent.core.errors import ConfigError
+from agent.core.text import printable
 
 # What discovery and OpenSSL read. The rest of root's environment is not for a program that the user may have chosen.
 _ENVIRONMENT = frozenset({"PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}) | {
     name for proxy in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for name in (proxy, proxy.upper())
 }
 _CHUNK_BYTES = 65536
+_LAYOUT = "\n\t"  # control characters that the output of a program may have
 _MOST_BYTES = 2 * 2**30  # of memory: a file of the user's may be of any size
 
 
@@ -46,17 +48,12 @@ def run_as(uid: int, gid: int, action: Callable[[], str], *, seconds: float) -> 
     if text is None:
         raise ConfigError(f"what was to be done as user {uid} did not end within {seconds:.0f} s")
     try:
-        value, reason = json.loads(text)
+        value, reason, hint = json.loads(text)
     except ValueError:
         raise ConfigError(f"what was to be done as user {uid} failed") from None
     if reason is not None:
-        raise ConfigError(printable(reason))
+        raise ConfigError(printable(reason, keep=_LAYOUT), hint=printable(hint, keep=_LAYOUT))
     return str(value)
-
-
-def printable(text: str) -> str:
-    """Return a text of another program without control characters, which would steer a terminal."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def _child(uid: int, gid: int, action: Callable[[], str], answering: int, writing: int) -> NoReturn:
@@ -67,9 +64,9 @@ def _child(uid: int, gid: int, action: Callable[[], str], answering: int, writin
             os.dup2(descriptor, standard)
         sys.stdout = sys.stderr = os.fdopen(writing, "w", buffering=1, errors="replace")
         _become(uid, gid)
-        os.write(answering, json.dumps([action(), None]).encode())
+        os.write(answering, json.dumps([action(), None, ""]).encode())
     except BaseException as error:  # the parent's code must not run a second time
-        os.write(answering, json.dumps(["", _reason(error)]).encode())
+        os.write(answering, json.dumps(["", _reason(error), getattr(error, "hint", "")]).encode())
     finally:
         os._exit(0)
 
@@ -118,5 +115,5 @@ def _answer(answer: int, output: int, seconds: float) -> bytes | None:
 
 
 def _print(output: bytes) -> None:
-    sys.stderr.write(printable(output.decode(errors="replace")))
+    sys.stderr.write(printable(output.decode(errors="replace"), keep=_LAYOUT))
     sys.stderr.flush()

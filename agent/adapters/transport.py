@@ -1,7 +1,6 @@
 """What a connection to the API server needs below HTTP: a proxy, the addresses of a host, keepalive."""
 
 import asyncio
-import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
@@ -11,6 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from agent.adapters.http1 import HttpError
+from agent.adapters.reasons import connect_reason, lookup_reason
 from agent.ports import StartError
 
 _RESOLVER_SECONDS = 3.0
@@ -117,7 +117,10 @@ class DedicatedResolver:
 
 
 def _look_up(host: str, port: int, flags: int = 0) -> list[AddrInfoType]:
-    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
+    try:
+        return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags))
+    except UnicodeError as error:  # an empty label, or one that is too long
+        raise socket.gaierror(socket.EAI_NONAME, "no such host") from error
 
 
 def _retrieve_error(lookup: asyncio.Future[list[AddrInfoType]]) -> None:
@@ -134,14 +137,12 @@ async def connect(resolver: DedicatedResolver, host: str, port: int) -> socket.s
         try:
             addresses = await resolver.resolve(host, port)
         except OSError as error:
-            reason = "no such host" if isinstance(error, socket.gaierror) else str(error)
-            raise HttpError(f"dial tcp: lookup {host}: {reason}") from error
+            raise HttpError(f"dial tcp: lookup {host}: {lookup_reason(error)}") from error
     try:
         connection = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS)
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise HttpError(f"dial tcp {address}: connect: {reason}") from error
+        raise HttpError(f"dial tcp {address}: connect: {connect_reason(error)}") from error
     _enable_keepalive(connection)
     return connection
 

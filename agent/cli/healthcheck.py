@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 
-from agent.adapters.fetch import fetch
+from agent.adapters.fetch import fetch, fetch_reason
 from agent.adapters.settings.effective import from_flags
 from agent.adapters.tls import client_context
+from agent.core.text import printable
 
 _SECONDS = 5.0
 
@@ -28,9 +29,8 @@ def ask_healthz(flags: Mapping[str, Any]) -> tuple[bool, str]:
     except (TimeoutError, httpx.TimeoutException):
         return False, f"{url} does not answer within {_SECONDS:g} s"
     except (httpx.HTTPError, OSError, ValueError) as error:
-        return False, f"nobody answers at {url}: {error}"
-    # Any process may listen there: print no control characters.
-    text = "".join(letter for letter in answer.text if letter.isprintable() or letter == "\n")
+        return False, f"nobody answers at {url}: {fetch_reason(error, url)}"
+    text = printable(answer.text, keep="\n")  # any process may listen there
     if answer.status == httpx.codes.OK:
         return True, text
     reasons = [line.removeprefix("[-]") for line in text.splitlines() if line.startswith("[-]")]

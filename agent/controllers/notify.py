@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.core.model import NodeObject
 from agent.core.nodestatus import find_condition
+from agent.core.text import one_line
 from agent.core.times import format_seconds
 from agent.machinery.isolation import Isolation
 from agent.ports import Clock, ServiceManager
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 
 _START_SECONDS = 0.2  # how soon after the first heartbeat others know that we have started
 _TICK_SECONDS = 5.0
-_MOST_WORDS = 500
+_MOST_CHARACTERS = 500
 _EXTENSION_USEC = 60_000_000  # for a start that waits for the cluster: as long as we say so, it goes on
 
 
@@ -103,14 +104,9 @@ def status_text(name: str, summary: NodeSummary | None) -> str:
         return f"{name}: waiting for the API server"
     ready = find_condition(summary.node.get("status", {}), "Ready")
     is_ready = ready is not None and ready["status"] == "True"
-    readiness = (
-        "Ready" if is_ready else f"NotReady ({_on_one_line(ready.get('message')) if ready else 'no status yet'})"
-    )
+    # A second line in what others wrote into the Node would be another assignment for the service manager.
+    reason = one_line(str(ready.get("message") or ""), _MOST_CHARACTERS) if ready else "no status yet"
+    readiness = "Ready" if is_ready else f"NotReady ({reason})"
     if summary.lease_age_seconds is None:
         return f"{name}: {readiness}, no lease yet"
     return f"{name}: {readiness}, lease renewed {format_seconds(round(summary.lease_age_seconds))} ago"
-
-
-def _on_one_line(message: object) -> str:
-    """What others wrote into the Node: a second line would be another assignment for the service manager."""
-    return "".join(char if char.isprintable() else " " for char in str(message or "")[:_MOST_WORDS])

@@ -2,4 +2,8 @@
 
 
 class ConfigError(ValueError):
-    """A setting is wrong; the message names the flag or field and what is expected."""
+    """A setting is wrong; the message names the flag or field, and the hint what to write instead."""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint

@@ -24,26 +24,29 @@ class Connectivity:
         self._clock = clock
         self._missed_renewals = missed_renewals
         self._missed_before = 0
+        self._answered_at = clock.monotonic()
         self._unanswered_since: float | None = None  # since then, no request was answered
         self._is_outage = False
         self._recovered = asyncio.Event()
         self._waiting: dict[Callable[[float], None], None] = {}  # a set that keeps the order
         self._pace = TokenBucket(_WAKES_PER_SECOND, _WAKES_AT_ONCE)
 
-    def unanswered(self, error: ApiError) -> None:
-        """Take in that a request had no answer at all."""
+    def unanswered(self, error: ApiError, *, waited_seconds: float = 0.0) -> None:
+        """Take in that no API server answered a request, after it had been waited for so long."""
         now = self._clock.monotonic()
         if self._unanswered_since is None:
-            self._unanswered_since, self._missed_before = now, self._missed_renewals()
-        elif not self._is_outage and now - self._unanswered_since >= _OUTAGE_SECONDS:
+            self._unanswered_since = max(now - waited_seconds, self._answered_at)
+            self._missed_before = self._missed_renewals()
+        if not self._is_outage and now - self._unanswered_since >= _OUTAGE_SECONDS:
             self._is_outage = True
-            log.warning("API server unreachable", {"err": error})
+            log.warning("API server unreachable", {"err": error} | ({"hint": error.hint} if error.hint else {}))
 
     def answered(self) -> None:
-        """Take in that a request had an answer, whatever it was."""
+        """Take in that the API server answered a request, whatever it said."""
+        self._answered_at = self._clock.monotonic()
         if self._unanswered_since is not None:
             if self._is_outage:
-                outage = format_seconds(round(self._clock.monotonic() - self._unanswered_since))
+                outage = format_seconds(round(self._answered_at - self._unanswered_since))
                 missed = self._missed_renewals() - self._missed_before
                 log.info("API server reachable again", {"unreachableFor": outage, "missedLeaseRenewals": missed})
             self._unanswered_since, self._is_outage = None, False

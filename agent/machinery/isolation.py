@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agent.core.errors import ConfigError
 from agent.core.metrics import Counter, Registry
+from agent.core.text import one_line
 from agent.core.times import format_seconds
 from agent.machinery.health import LONGEST_PAUSE_SECONDS, LoopHealth
 from agent.ports import Clock, NodeDeleted, StartError
@@ -19,7 +20,7 @@ FATAL = (StartError, NodeDeleted, ConfigError)
 
 _STACK_SECONDS = 300.0  # how often the stack of one place in the code is logged
 _BURST_LINES, _LINE_SECONDS = 20.0, 5.0  # of one loop: so many lines at once, then one in so many seconds
-_MOST_WORDS = 500
+_MOST_CHARACTERS = 500
 
 _Place = tuple[type[BaseException], str, int]
 
@@ -102,7 +103,7 @@ class UnexpectedErrors:
         log.error(
             "Unexpected error, will retry",
             {
-                "err": _words(error),
+                "err": _on_one_line(error),
                 "loop": loop,
                 "node": node_name or self._node_name,
                 **about,
@@ -184,7 +185,7 @@ class Isolation:
         if len(self._failing) < self._size():
             self._settled()
         elif self._health:
-            self._health.failed(f"unexpected error: {_words(error)}")
+            self._health.failed(f"unexpected error: {_on_one_line(error)}")
         self._errors.report(self._loop, self._health.node_name if self._health else "", error, about, pause)
         return pause
 
@@ -216,10 +217,8 @@ def _is_fatal(error: Exception) -> bool:
     return isinstance(error, FATAL) or (isinstance(error, ExceptionGroup) and error.subgroup(FATAL) is not None)
 
 
-def _words(error: Exception) -> str:
-    """An error on one line; others may have written a part of it."""
-    text = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
-    return "".join(char if char.isprintable() else " " for char in text)
+def _on_one_line(error: Exception) -> str:
+    return one_line(f"{type(error).__name__}: {error}", _MOST_CHARACTERS)
 
 
 def _is_being_cancelled() -> bool:

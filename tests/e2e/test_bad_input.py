@@ -40,8 +40,9 @@ def test_a_server_that_is_not_trusted_is_told_with_the_file_to_look_into(
     path = tmp_path / "untrusting"
     path.write_text(json.dumps(config))
     agent = start_node(kubeconfig=str(path))
-    told = eventually(lambda: [line for line in errors(agent) if "not trusted" in line])
-    assert f"check certificate-authority in {path}" in told[0]
+    told = eventually(lambda: [line for line in agent.log_text().splitlines() if '"API server unreachable"' in line])
+    assert "x509: certificate signed by unknown authority" in told[0]
+    assert f"is certificate-authority in {path} that of this cluster?" in told[0]
     assert agent.running
 
 

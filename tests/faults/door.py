@@ -67,7 +67,7 @@ class Told:
         self.content = b""
 
     async def call(self, *_: Any, **__: Any) -> Object:
-        return decoded(200, self.content)
+        return decoded(self.content)
 
     async def page(self, *_: Any) -> Any:
         return page(self.content), len(self.content)
@@ -195,7 +195,7 @@ class Door:
             return
 
     async def _status(self) -> None:
-        answer = decoded(409, self.connection.content)
+        answer = decoded(self.connection.content)
         for code in (401, 409, 429, 500):
             str(refusal(code, answer, str(answer.get("message"))))
 

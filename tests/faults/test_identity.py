@@ -106,7 +106,7 @@ def test_the_server_has_a_certificate_of_another_authority(join, proxy, plane, t
     member = join()
     impostor = proxy.impostor(tmp_path / "other" / "apiserver.crt", tmp_path / "other" / "apiserver.key")
     proxy.set(kill=True, target_port=impostor)
-    member.wait_until_logged('"Failed to ensure lease exists, will retry"', "certificate of the API server not trusted")
+    member.wait_until_logged('"Failed to ensure lease exists, will retry"', "certificate signed by unknown authority")
     proxy.set(kill=True, target_port=plane.layout.apiserver)
     member.wait_until_recovered()
 

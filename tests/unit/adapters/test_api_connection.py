@@ -156,7 +156,7 @@ class Noticed:
     def answered(self):
         self.notes.append("answered")
 
-    def unanswered(self, error):
+    def unanswered(self, error, *, waited_seconds=0.0):
         self.notes.append(str(error))
 
 
@@ -174,9 +174,56 @@ async def test_a_port_where_nobody_listens_is_told_of_in_gos_words_and_noticed(t
     await connection.close()
 
 
-async def test_an_answer_is_noticed_whatever_it_says(tmp_path):
+STATUS = json.dumps({"kind": "Status", "message": "etcdserver: request timed out"})
+
+
+def answering(line, body, headers=""):
+    return saying(f"HTTP/1.1 {line}\r\n{headers}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        answering("200 OK", "{}"),
+        answering("500 Internal Server Error", STATUS),
+        answering("429 Too Many Requests", "Too many requests, please try again later."),
+    ],
+    ids=["a success", "a refusal", "a server that is too busy"],
+)
+async def test_an_answer_of_the_api_server_is_noticed_whatever_it_says(tmp_path, serve):
     noticed = Noticed()
-    async with lane_to(saying(http_answer(2)), tmp_path, reachability=noticed) as connection:
+    async with lane_to(serve, tmp_path, reachability=noticed) as connection:
         with pytest.raises(ApiError):
             await KubeNodes(connection).get("n1")
     assert noticed.notes == ["answered"]
+
+
+@pytest.mark.parametrize(
+    ("serve", "words"),
+    [
+        (
+            answering("503 Service Unavailable", "<html>\x1b[2J\nno server</html>"),
+            'an error on the server ("<html>\ufffd[2J no server</html>") has prevented the request from succeeding '
+            "(HTTP 503)",
+        ),
+        (answering("502 Bad Gateway", '{"error": "x"}'), 'an error on the server ("{\\"error\\": \\"x\\"}") has'),
+        (answering("200 OK", "hello"), "the answer is no Kubernetes object"),
+        (saying(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), "unexpected EOF"),
+        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), r'malformed HTTP response "SSH-2.0-OpenSSH_9.6\r\n"'),
+    ],
+    ids=["a page", "JSON", "no JSON", "half an answer", "no HTTP"],
+)
+async def test_an_answer_of_somebody_else_is_none_and_is_told_in_gos_words(tmp_path, serve, words):
+    noticed = Noticed()
+    async with lane_to(serve, tmp_path, reachability=noticed) as connection:
+        with pytest.raises(Unavailable, match=re.escape(f'/api/v1/nodes/n1": {words}')) as caught:
+            await KubeNodes(connection).get("n1")
+    assert noticed.notes == [str(caught.value)]
+
+
+async def test_a_pause_that_is_asked_for_without_an_object_is_a_pause(tmp_path):
+    busy = answering("429 Too Many Requests", "Too many requests, please try again later.", "Retry-After: 3\r\n")
+    async with lane_to(busy, tmp_path) as connection:
+        with pytest.raises(Unavailable, match=r"^the server has received too many requests") as caught:
+            await KubeNodes(connection).get("n1")
+    assert caught.value.retry_after_seconds == 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.privileges import printable, run_as
+from agent.adapters.privileges import run_as
 from agent.core.errors import ConfigError
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -121,7 +121,3 @@ def test_a_file_larger_than_the_machine_takes_no_memory(folder):
     os.truncate(folder / "huge", 2**40)
     with pytest.raises(ConfigError, match="MemoryError"):
         as_nobody((folder / "huge").read_text)
-
-
-def test_printable_keeps_words_lines_and_tabs():
-    assert printable("größe:\t1\r\n\x9b2J") == "größe:\t1\ufffd\n\ufffd2J"

@@ -44,7 +44,7 @@ def test_one_that_is_not_is_quoted(daemon):
 
 def test_what_is_not_for_a_terminal_is_not_printed(daemon):
     daemon |= {"body": "ok\x1b[2J\x07\r"}
-    assert ask_healthz({"healthz-port": daemon["port"]}) == (True, "ok[2J")
+    assert ask_healthz({"healthz-port": daemon["port"]}) == (True, "ok\ufffd[2J\ufffd\ufffd")
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(daemon):

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from agent.machinery.connectivity import Connectivity
-from agent.ports import Unavailable
+from agent.ports import Unavailable, Untrusted
 
 pytestmark = pytest.mark.anyio
 
@@ -70,3 +70,30 @@ async def test_a_request_that_fails_now_and_then_is_no_outage(connectivity, cloc
         connectivity.unanswered(Unavailable("EOF"))
         connectivity.answered()
     assert lines(caplog) == []
+
+
+async def test_an_outage_began_when_the_first_request_without_an_answer_was_sent(connectivity, clock, caplog):
+    caplog.set_level("INFO")
+    connectivity.answered()
+    await clock.advance(30)
+    connectivity.unanswered(Unavailable("context deadline exceeded"), waited_seconds=10)
+    await clock.advance(5)
+    connectivity.answered()
+    assert [line[1] for line in lines(caplog)] == ["API server unreachable", "API server reachable again"]
+    assert lines(caplog)[1][2]["unreachableFor"] == "15s"
+
+
+async def test_no_outage_began_before_the_last_answer(connectivity, clock, caplog):
+    await clock.advance(30)
+    connectivity.answered()
+    connectivity.unanswered(Unavailable("context deadline exceeded"), waited_seconds=10)
+    assert lines(caplog) == []
+
+
+async def test_the_line_about_an_outage_has_a_hint_where_a_person_can_do_something(connectivity, clock, caplog):
+    error = Untrusted("x509: certificate signed by unknown authority", hint="check certificate-authority")
+    connectivity.unanswered(error, waited_seconds=2)
+    assert lines(caplog) == []  # answered just now, when the process began
+    await clock.advance(2)
+    connectivity.unanswered(error)
+    assert lines(caplog)[0][2] == {"err": error, "hint": "check certificate-authority"}
