@@ -12,11 +12,17 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePath
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
+
+from agent.core.text import one_line
+from agent.repeats import RepeatsHandler
 
 # klog's V levels as logging levels: `-v N` shows everything down to INFO - N.
 V1, V2, V3, V4, V5 = (logging.INFO - verbosity for verbosity in (1, 2, 3, 4, 5))
 _MAX_VERBOSITY = logging.INFO - 1  # logging has no level below 1
+
+Format = Literal["text", "json", "plain"]
+"""The kubelet's formats for a daemon, and ours for other commands."""
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPES["\v"] = "\\v"
@@ -87,6 +93,22 @@ class JsonFormatter(logging.Formatter):
         return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
+class PlainFormatter(logging.Formatter):
+    """`warning: phrase: error (key: value)`, for somebody who has typed a command and waits for it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as one line, without the place in the code and without quotes."""
+        fields = dict(_fields(record))
+        text = _phrase(record, fields)
+        if record.levelno >= logging.WARNING:
+            text = f"{'error' if record.levelno >= logging.ERROR else 'warning'}: {text}"
+        if "err" in fields:
+            text += f": {fields.pop('err')}"
+        if fields:
+            text += f" ({', '.join(f'{key}: {value}' for key, value in fields.items())})"
+        return one_line(text)
+
+
 class _VerbosityFilter:
     """Passes a record if it is not more detailed than the verbosity of its file."""
 
@@ -111,10 +133,10 @@ def quoted(text: str) -> str:
     return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
 
 
-def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_format: str = "text") -> None:
+def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_format: Format = "text") -> None:
     """Send our log to stderr; libraries log warnings and errors alone."""
     filter_ = _VerbosityFilter(verbosity, vmodule)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr) if log_format == "plain" else RepeatsHandler(sys.stderr)
     handler.setFormatter(_formatter(log_format, journal=_is_journal(sys.stderr)))
     handler.addFilter(filter_)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -131,7 +153,9 @@ def set_verbosity(verbosity: int) -> None:
                 logging.getLogger("agent").setLevel(logging.INFO - min(filter_.maximum, _MAX_VERBOSITY))
 
 
-def _formatter(log_format: str, *, journal: bool) -> logging.Formatter:
+def _formatter(log_format: Format, *, journal: bool) -> logging.Formatter:
+    if log_format == "plain":
+        return PlainFormatter()
     if log_format == "json":
         return JournalFormatter(JsonFormatter()) if journal else JsonFormatter()
     return JournalFormatter(BareFormatter()) if journal else KlogFormatter()

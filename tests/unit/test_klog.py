@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, Unquoted, set_up, set_verbosity
+from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, PlainFormatter, Unquoted, set_up, set_verbosity
 
 
 def line(level, message, *args, exc_info=None):
@@ -200,3 +200,17 @@ def test_verbosity_can_change_while_patterns_stay(capsys):
     set_up(0)
     told = capsys.readouterr().err
     assert ("seen" in told, "hidden" in told, "raised" in told) == (True, False, True)
+
+
+def plain(level, message, *args):
+    return PlainFormatter().format(logging.LogRecord("agent.x", level, "/x/join.py", 42, message, args, None))
+
+
+def test_a_command_that_somebody_waits_for_has_plain_lines():
+    assert plain(logging.INFO, "Found the cluster", {"server": "https://c:6443"}) == (
+        "Found the cluster (server: https://c:6443)"
+    )
+    assert plain(logging.WARNING, "Retrying", {"err": "EOF\n\x1b[2J", "giveUpAfter": "5s"}) == (
+        "warning: Retrying: EOF \ufffd[2J (giveUpAfter: 5s)"
+    )
+    assert plain(logging.ERROR, "It is of no use") == "error: It is of no use"
