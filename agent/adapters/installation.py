@@ -6,13 +6,14 @@ import stat
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.adapters.certificates.files import write_whole
-from agent.adapters.privileges import printable, run_as
+from agent.adapters.privileges import run_as
 from agent.core.errors import ConfigError
+from agent.core.text import one_line, printable
 
 USER = UNIT = "fake-kubelet"
 STATE = Path("/var/lib/fake-kubelet")  # the service's user owns it: root opens nothing below, and changes nothing
@@ -20,8 +21,12 @@ FLAGS_FILE = Path("/etc/fake-kubelet/install-flags.env")
 _FORMER_FLAGS_FILE = STATE / "install-flags.env"  # of an earlier version; the service's user may write it
 _UNIT_FILE = Path("/etc/systemd/system/fake-kubelet.service")
 _SYSUSERS, _LOGIND = Path("/etc/sysusers.d/fake-kubelet.conf"), Path("/etc/systemd/logind.conf.d/50-fake-kubelet.conf")
-_UNREADABLE = tuple(Path(name) for name in ("/home", "/root", "/run/user", "/tmp", "/var/tmp"))  # noqa: S108  to refuse
+_HIDDEN = {  # what the unit's settings hide from the service
+    "ProtectHome": tuple(map(Path, ("/home", "/root", "/run/user"))),
+    "PrivateTmp": tuple(map(Path, ("/tmp", "/var/tmp"))),  # noqa: S108  to refuse
+}
 _COMMAND = "/usr/local/bin/fake-kubelet"  # as the unit has it
+_PACKAGE = Path(__file__).parents[1]
 _RELOAD_LOGIND = ("systemctl", "kill", "--kill-who=main", "--signal=HUP", "systemd-logind.service")
 _COMMAND_SECONDS = 60.0
 
@@ -78,8 +83,9 @@ class Installation:
         if not has_flags and str(_FORMER_FLAGS_FILE) in (_content(_UNIT_FILE) or ""):
             raise ConfigError(
                 f"the flags in {_FORMER_FLAGS_FILE} would be lost: the service's user may have changed them, so they "
-                "are no longer read. Check them and give those that you want to `fake-kubelet install` once more; "
-                "if you want none, remove that file"
+                "are no longer read",
+                hint="check them and give those that you want to `fake-kubelet install` once more; "
+                "if you want none, remove that file",
             )
         self._say(f"{_FORMER_FLAGS_FILE} is no longer read: the flags are in {FLAGS_FILE} now")
 
@@ -181,7 +187,7 @@ class Installation:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ConfigError(f"cannot run {argv[0]}: {error}") from error
         if done.returncode != 0 and not may_fail:
-            raise ConfigError(f"`{' '.join(argv)}` failed: {printable(done.stderr.strip())}")
+            raise ConfigError(f"`{' '.join(argv)}` failed: {one_line(done.stderr)}")
         return done.stdout
 
 
@@ -221,10 +227,7 @@ def as_service_user(action: Callable[[], str], *, seconds: float) -> str:
 
 def check_owners(*commands: Path) -> None:
     """Raise ConfigError if the service's user may replace what root is going to read, write or run."""
-    try:
-        account = pwd.getpwnam(USER)
-    except KeyError:
-        account = pwd.getpwnam("nobody")
+    account = _account()
     places = {
         part for path in (*commands, FLAGS_FILE, *(file.target for file in _FILES)) for part in _with_parents(path)
     }
@@ -234,6 +237,14 @@ def check_owners(*commands: Path) -> None:
 
     if place := run_as(account.pw_uid, account.pw_gid, find, seconds=_COMMAND_SECONDS):
         raise ConfigError(f"the user {account.pw_name} may change {place}, which root relies on; give it to root alone")
+
+
+def _account() -> pwd.struct_passwd:
+    """Return the service's user; nobody, who may do no more, before there is one."""
+    try:
+        return pwd.getpwnam(USER)
+    except KeyError:
+        return pwd.getpwnam("nobody")
 
 
 def _with_parents(path: Path) -> set[Path]:
@@ -255,21 +266,67 @@ def _is_ours(path: Path) -> bool:
 def check_machine() -> None:
     """Raise ConfigError if no service can be installed: without root, or without systemd."""
     if os.geteuid() != 0:
-        raise ConfigError("only root can do this; --dry-run shows to anyone what would be done")
+        raise ConfigError("only root can do this", hint="--dry-run shows to anyone what would be done")
     if not Path("/run/systemd/system").is_dir():
         raise ConfigError("systemd does not run this machine, so there is nothing to install a service with")
 
 
 def command() -> Path:
-    """Return the command that the service will run. Raises ConfigError if the service cannot read it."""
+    """Return the command that the service will run. Raises ConfigError if the service cannot see it."""
     called = Path(sys.argv[0])
     path = called.absolute() if called.name == UNIT else Path(sys.executable).absolute().with_name(UNIT)
     if not os.access(path, os.X_OK):
-        raise ConfigError(f"there is no command {path}; install with the `fake-kubelet` that pip has made")
-    for place in (path.resolve(), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()):
-        if any(place.is_relative_to(hidden) for hidden in _UNREADABLE):
-            raise ConfigError(
-                f"the service could not read {place}; have fake-kubelet where all can read it, "
-                "such as in a venv at /opt/fake-kubelet"
-            )
+        raise ConfigError(f"there is no command {path}", hint="install with the `fake-kubelet` that pip has made")
+    for place in _parts(path):
+        if setting := hiding_setting(place, _unit_properties):
+            raise ConfigError(f"the service could not see {place}: its unit has {setting}=yes", hint=_elsewhere())
     return path
+
+
+def check_readable(path: Path) -> None:
+    """Raise ConfigError if the service's user has no right to read the command or what belongs to it."""
+    account = _account()
+
+    def find() -> str:
+        return next((str(part) for part in _parts(path) if not os.access(part, os.R_OK | os.X_OK)), "")
+
+    if place := run_as(account.pw_uid, account.pw_gid, find, seconds=_COMMAND_SECONDS):
+        raise ConfigError(f"the service could not read {place}: the user {account.pw_name} may not", hint=_elsewhere())
+
+
+def _parts(path: Path) -> Sequence[Path]:
+    """Return a command and what it needs: its virtual environment, its Python, and this package, perhaps a checkout."""
+    return [part.resolve() for part in (path, Path(sys.prefix), Path(sys.base_prefix), _PACKAGE)]
+
+
+def _elsewhere() -> str:
+    source = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").exists() else UNIT
+    venv = f"/opt/{UNIT}"
+    return (
+        f"have it where all can read it: `python3 -m venv {venv} && {venv}/bin/pip install {source}`, "
+        f"then `{venv}/bin/{UNIT} install`"
+    )
+
+
+def hiding_setting(place: Path, unit_properties: Callable[[], Mapping[str, str]]) -> str:
+    """Return the setting that hides a place from the service; empty if it can see it, perhaps by a drop-in."""
+    for setting, folders in _HIDDEN.items():
+        if any(place.is_relative_to(folder) for folder in folders):
+            unit = unit_properties()
+            is_off = unit.get(setting) in {"no", "read-only"}
+            bound = f"{unit.get('BindPaths', '')} {unit.get('BindReadOnlyPaths', '')}".split()
+            if not is_off and not any(place.is_relative_to(mount.split(":")[1]) for mount in bound if ":" in mount):
+                return setting
+    return ""
+
+
+def _unit_properties() -> Mapping[str, str]:
+    """Return what systemd says of the service that is installed already, with its drop-ins; empty if there is none."""
+    names = ("LoadState", *_HIDDEN, "BindPaths", "BindReadOnlyPaths")
+    argv = ("systemctl", "show", f"--property={','.join(names)}", UNIT)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_COMMAND_SECONDS)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    properties = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
+    return properties if properties.get("LoadState") == "loaded" else {}

@@ -29,6 +29,7 @@ from agent.cli.join import (
     split_arguments,
     write_bootstrap_credentials,
 )
+from agent.core.config import SIMULATED, simulation_fields
 from agent.core.errors import ConfigError
 
 _ROWS = (
@@ -52,17 +53,19 @@ def install(arguments: Sequence[str]) -> None:
     words, daemon = split_arguments(arguments, FLAGS_OF_INSTALL)
     line = parse_flags(words, FLAGS_OF_INSTALL)
     if line.words:
-        raise ConfigError(f"unexpected argument {line.words[0]}; to join a cluster, say --join {line.words[0]}")
+        hint = f"to join a cluster, say --join {line.words[0]}"
+        raise ConfigError(f"unexpected argument {line.words[0]}", hint=hint)
     join_config = _join_configuration(line.values)
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings, dry_run = effective(daemon), bool(line.values.get("dry-run"))
-    name = build_config(settings).node.node_name
+    node = build_config(settings).node
     paths = _paths(settings, is_joining=join_config is not None)
     command = installation.command()
     if not dry_run:
         installation.check_machine()
         installation.check_owners(command, Path(sys.prefix), Path(sys.base_prefix), Path(installation.__file__))
+        installation.check_readable(command)
         os.umask(0o022)  # the service has to read what root writes
     work = Installation(say=typer.echo, dry_run=dry_run, command=command)
     work.check_former_flags(has_flags=bool(daemon or join_config))
@@ -70,7 +73,7 @@ def install(arguments: Sequence[str]) -> None:
         work.write_files()
         work.make_user()
         if join_config and not dry_run:
-            _join(join_config, paths, name, settings)
+            _join(join_config, paths, node.node_name, settings)
         if daemon or join_config:
             work.write_flags(
                 environment_line("KUBELET_KUBEADM_ARGS", [*daemon, *_authority(join_config, paths, settings)])
@@ -79,6 +82,8 @@ def install(arguments: Sequence[str]) -> None:
         raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
     has_credentials = any(map(installation.is_there, (paths.kubeconfig, paths.bootstrap)))
     _start(work, dry_run=dry_run, has_credentials=has_credentials)
+    if (fields := simulation_fields(node)) is not None:
+        typer.echo("; ".join((SIMULATED, *fields.values())))
 
 
 def uninstall(*, dry_run: bool, purge: bool) -> None:
@@ -116,7 +121,8 @@ def _paths(settings: Effective, *, is_joining: bool) -> CredentialPaths:
     if not is_joining or CLIENT_CA not in settings.origins:
         return paths
     if not paths.authority.exists():
-        raise ConfigError(f"there is no {paths.authority}; without --client-ca-file, the CA that is found is taken")
+        hint = "without --client-ca-file, the CA that is found is taken"
+        raise ConfigError(f"there is no {paths.authority}", hint=hint)
     return replace(paths, authority=STATE / "pki" / "ca.crt")
 
 
@@ -133,7 +139,7 @@ def _join(join_config: JoinConfiguration, paths: CredentialPaths, name: str, set
         return str(asyncio.run(is_still_valid(paths.kubeconfig, datetime.now(UTC), node_name=name)))
 
     def join() -> str:
-        klog.set_up(settings.kubelet["logging"]["verbosity"])
+        klog.set_up(settings.kubelet["logging"]["verbosity"], log_format="plain")
         asyncio.run(write_bootstrap_credentials(readable, paths, node_name=name))
         return ""
 

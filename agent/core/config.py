@@ -161,6 +161,9 @@ class Shutdown:
         return bool(self.grace_periods)
 
 
+SIMULATED = "Pods that are scheduled here are simulated, none of their containers runs"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
     """What is done about pods that are bound to the node."""
@@ -228,6 +231,15 @@ class NodeConfig:
                 f'invalid node name "{self.node_name}": {", ".join(faults)}; give another with --hostname-override'
             )
         check_choice("--node-ip-type", self.node_ip_type, get_args(NodeIPType))
+
+
+def simulation_fields(config: NodeConfig) -> dict[str, str] | None:
+    """Return the fields of the notice SIMULATED, how to keep pods away if nothing does; None where it is not true."""
+    if config.pods.mode != "simulate":
+        return None
+    if any(taint.effect in {"NoSchedule", "NoExecute"} for taint in config.registration.taints):
+        return {}
+    return {"hint": "--register-with-taints=fake-kubelet.dev/simulated=true:NoSchedule keeps them away"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.installation import Installation, as_service_user
+from agent.adapters.installation import Installation, as_service_user, hiding_setting
 from agent.cli.install import environment_line, install, with_readable_file
 from agent.cli.join import join_configuration
 from agent.core.errors import ConfigError
@@ -27,7 +27,7 @@ def test_flags_come_out_of_an_environment_file_as_they_went_in():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["192.0.2.1:6443"], "to join a cluster, say --join 192.0.2.1:6443"),
+        (["192.0.2.1:6443"], "unexpected argument 192.0.2.1:6443"),
         (["--token", "abcdef.0123456789abcdef"], "join needs the address of one API server"),
         (["--join", "192.0.2.1:6443"], "join needs --token"),
         (["--node-labels=kubernetes.io/x=y"], "unknown 'kubernetes.io' or 'k8s.io' labels"),
@@ -53,9 +53,12 @@ def test_a_discovery_file_may_be_readable_by_root_alone(tmp_path, monkeypatch):
 
 def test_the_service_has_to_be_able_to_read_the_command(monkeypatch):
     home = Path(sys.prefix).resolve()
-    monkeypatch.setattr("agent.adapters.installation._UNREADABLE", (home,))
-    with pytest.raises(ConfigError, match=f"the service could not read {home}/.*; have fake-kubelet where all can"):
+    monkeypatch.setattr("agent.adapters.installation._HIDDEN", {"ProtectHome": (home,)})
+    with pytest.raises(
+        ConfigError, match=f"the service could not see {home}/.*: its unit has ProtectHome=yes"
+    ) as caught:
         install(["--dry-run"])
+    assert "python3 -m venv /opt/fake-kubelet && /opt/fake-kubelet/bin/pip install" in caught.value.hint
 
 
 def test_a_dry_run_needs_neither_root_nor_systemd_and_prints_the_unit_for_the_command():
@@ -65,3 +68,20 @@ def test_a_dry_run_needs_neither_root_nor_systemd_and_prints_the_unit_for_the_co
     work.start()
     assert "ExecStart=/opt/there/fake-kubelet " in "\n".join(said)
     assert said[-1] == "would run systemctl restart --no-block fake-kubelet"
+
+
+@pytest.mark.parametrize(
+    ("place", "unit", "setting"),
+    [
+        ("/home/me/venv", {}, "ProtectHome"),
+        ("/tmp/venv", {}, "PrivateTmp"),  # noqa: S108  as users have it
+        ("/opt/venv", {}, ""),
+        ("/homeless/venv", {}, ""),
+        ("/home/me/venv", {"ProtectHome": "yes"}, "ProtectHome"),
+        ("/home/me/venv", {"ProtectHome": "read-only"}, ""),
+        ("/home/me/venv", {"ProtectHome": "tmpfs", "BindReadOnlyPaths": "/home/me/venv:/home/me/venv:rbind"}, ""),
+        ("/home/me/venv", {"ProtectHome": "tmpfs", "BindReadOnlyPaths": "/home/you:/home/you:rbind"}, "ProtectHome"),
+    ],
+)
+def test_a_place_is_hidden_from_the_service_unless_a_drop_in_shows_it(place, unit, setting):
+    assert hiding_setting(Path(place), lambda: unit) == setting

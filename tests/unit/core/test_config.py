@@ -1,7 +1,9 @@
 import pytest
 
+from agent.core.config import simulation_fields
 from agent.core.errors import ConfigError
-from tests.settings import Heartbeat, NodeConfig, Serving
+from agent.core.labels import parse_taints
+from tests.settings import Heartbeat, NodeConfig, Pods, Registration, Serving
 
 
 def test_a_heartbeat_request_lasts_no_longer_than_the_shorter_of_the_two_periods():
@@ -26,3 +28,22 @@ def test_a_name_that_no_node_can_have_is_refused(name):
 def test_a_wrong_value_is_named(build, message):
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("mode", "taints", "has_hint"),
+    [
+        ("simulate", "", True),
+        ("simulate", "a=b:PreferNoSchedule", True),
+        ("simulate", "a=b:NoSchedule", False),
+        ("simulate", "a=b:NoExecute", False),
+    ],
+)
+def test_the_taint_that_keeps_pods_away_is_named_where_none_does(mode, taints, has_hint):
+    node = NodeConfig(registration=Registration(taints=parse_taints(taints)), pods=Pods(mode=mode))
+    assert ("hint" in (simulation_fields(node) or {})) == has_hint
+
+
+@pytest.mark.parametrize("mode", ["refuse", "ignore"])
+def test_nothing_is_said_about_simulated_pods_where_there_are_none(mode):
+    assert simulation_fields(NodeConfig(pods=Pods(mode=mode))) is None
