@@ -1,8 +1,9 @@
-"""Free loopback ports."""
+"""Free loopback ports; `python -m tests.cluster.ports` prints one."""
 
 import itertools
 import secrets
 import socket
+import sys
 from collections import deque
 
 # Below the range from which Linux gives ports to outgoing connections: a port found free there can be taken a moment
@@ -42,3 +43,7 @@ def _is_claimed(port: int) -> bool:
     if len(_CLAIMS) > _MOST_CLAIMS:
         _CLAIMS.popleft().close()
     return True
+
+
+if __name__ == "__main__":  # for the labs in docs/
+    sys.stdout.write(f"{free_ports(1)[0]}\n")

@@ -21,7 +21,6 @@ from tests.cluster.agent_process import apart
 from tests.cluster.api import NODES
 from tests.cluster.command import completed
 from tests.cluster.embedded import EmbeddedCluster
-from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -72,19 +71,18 @@ def do_the_lab(page, kubeconfig, folder, kubectl):
     (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent {shlex.join(apart(folder))} "$@"\n')
     for tool in ("python", "fake-kubelet"):
         (tools / tool).chmod(0o755)
-    lab_port, spare_port = free_ports(2)
     environment = {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "KUBECONFIG": str(kubeconfig),
         "KUBECACHEDIR": str(folder / "cache"),
         "API_PORT": server.rpartition(":")[2],
-        "LAB_PORT": str(lab_port),
-        "SPARE_PORT": str(spare_port),
     }
     try:
         for step in steps(page):
             take(step, folder, environment)
+        left = {path.name for path in folder.iterdir()} - {"bin", "cache", "typed.out"}
+        assert left == set()
     finally:
         for pid_file in folder.glob("*.pid"):
             with suppress(ProcessLookupError):
