@@ -7,13 +7,28 @@ from agent.controllers.state import NodeState
 from agent.core.config import NodeConfig
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network
 from agent.core.nodestatus import Facts
-from agent.core.usage import CgroupUsage, Detail, HostUsage
+from agent.core.usage import CgroupUsage, Detail, HostUsage, MemoryUsage
 from agent.ports import Host
 from agent.process import Process
 from tests import settings
 from tests.fakes.clock import START, FakeClock
 
 GIB = 2**30
+
+FILESYSTEM = Filesystem(capacity_bytes=100, available_bytes=40, inodes=20, inodes_free=15, used_bytes=55)
+MEMORY_USAGE = MemoryUsage(
+    total_bytes=1000,
+    usage_bytes=600,
+    rss_bytes=200,
+    cache_bytes=300,
+    mapped_file_bytes=50,
+    active_file_bytes=100,
+    inactive_file_bytes=150,
+    page_faults=7,
+    major_page_faults=3,
+    swap_total_bytes=80,
+    swap_bytes=30,
+)
 
 
 class FakeHost:

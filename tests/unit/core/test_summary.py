@@ -3,33 +3,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.model import Filesystem, HostSnapshot
+from agent.core.model import HostSnapshot
 from agent.core.summary import node_summary
-from agent.core.usage import CgroupUsage, CpuUsage, HostUsage, InterfaceUsage, MemoryUsage, Pressure, Stall
+from agent.core.usage import CgroupUsage, CpuUsage, HostUsage, InterfaceUsage, Pressure, Stall
+from tests.fakes.host import FILESYSTEM, MEMORY_USAGE
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 CPU = CpuUsage(total_ns=9_000_000_001, user_ns=1, system_ns=2, nanocores=1_500_000_000)
-MEMORY = MemoryUsage(
-    total_bytes=1000,
-    usage_bytes=600,
-    rss_bytes=200,
-    cache_bytes=300,
-    mapped_file_bytes=50,
-    active_file_bytes=100,
-    inactive_file_bytes=150,
-    page_faults=7,
-    major_page_faults=3,
-    swap_total_bytes=80,
-    swap_bytes=30,
-)
 USAGE = HostUsage(
     host=HostSnapshot(pids_max=32768),
     pids_used=345,
     at=NOW,
     booted_at=datetime(2026, 1, 1, tzinfo=UTC),
-    root=CgroupUsage(since=datetime(2026, 1, 1, 0, 0, 9, tzinfo=UTC), cpu=CPU, memory=MEMORY),
+    root=CgroupUsage(since=datetime(2026, 1, 1, 0, 0, 9, tzinfo=UTC), cpu=CPU, memory=MEMORY_USAGE),
     interfaces=(InterfaceUsage("eth1", *range(8)), InterfaceUsage("eth0", *range(10, 18))),
-    nodefs=Filesystem(capacity_bytes=100, available_bytes=40, inodes=20, inodes_free=15, used_bytes=55),
+    nodefs=FILESYSTEM,
 )
 TIME = "2026-01-02T03:04:05Z"
 NO_STALL = {"total": 0, "avg10": 0, "avg60": 0, "avg300": 0}
@@ -114,7 +102,7 @@ def test_the_cgroup_of_the_pods_is_the_root():
 
 def test_the_cgroup_we_run_in_is_the_kubelets():
     since = datetime(2026, 1, 2, tzinfo=UTC)
-    unlimited = replace(MEMORY, total_bytes=2**64 - 1, swap_total_bytes=2**64 - 1)
+    unlimited = replace(MEMORY_USAGE, total_bytes=2**64 - 1, swap_total_bytes=2**64 - 1)
     own = CgroupUsage(since=since, cpu=replace(CPU, total_ns=5), memory=unlimited)
     kubelet, pods = node(replace(USAGE, own=own))["systemContainers"]
     assert (kubelet["name"], pods["name"]) == ("kubelet", "pods")

@@ -5,7 +5,7 @@ import pytest
 
 from agent.adapters.metrics.cadvisor_metrics import cadvisor_metrics
 from agent.adapters.metrics.stats_provider import StatsProvider, resource_metrics
-from agent.core.model import Filesystem, HostSnapshot
+from agent.core.model import HostSnapshot
 from agent.core.usage import (
     CgroupUsage,
     CpuUsage,
@@ -13,29 +13,17 @@ from agent.core.usage import (
     DiskActivity,
     HostUsage,
     InterfaceUsage,
-    MemoryUsage,
     MountUsage,
     Pressure,
     Processes,
     Stall,
 )
+from tests.fakes.host import FILESYSTEM, MEMORY_USAGE
 
 pytestmark = pytest.mark.anyio
 
 CPU = CpuUsage(total_ns=12_345_678_901, user_ns=10**9, system_ns=2 * 10**9, period_us=100000, shares=1024)
-MEMORY = MemoryUsage(
-    total_bytes=8000,
-    usage_bytes=600,
-    rss_bytes=200,
-    cache_bytes=300,
-    mapped_file_bytes=50,
-    active_file_bytes=100,
-    inactive_file_bytes=150,
-    page_faults=7,
-    major_page_faults=3,
-    swap_total_bytes=80,
-    swap_bytes=30,
-)
+MEMORY = replace(MEMORY_USAGE, total_bytes=8000)
 USAGE = HostUsage(
     host=HostSnapshot(machine_id="m", system_uuid="s", boot_id="b", online_cpus=frozenset({0, 1}), os_image="X"),
     at=datetime.fromtimestamp(1700000000.123456, UTC),
@@ -46,7 +34,7 @@ USAGE = HostUsage(
     mounts=(
         MountUsage(
             "/dev/vda",
-            Filesystem(capacity_bytes=100, available_bytes=40, inodes=20, inodes_free=15, used_bytes=55),
+            FILESYSTEM,
             DiskActivity(reads=1, read_ms=5),
         ),
     ),
