@@ -26,7 +26,7 @@ from agent.connections import ApiConnections, clients_of, open_connections, watc
 from agent.controllers.notify import Notifier
 from agent.controllers.shutdown import ShutdownManager
 from agent.core.capacity import check_reservations
-from agent.core.config import Config
+from agent.core.config import SIMULATED, Config, simulation_fields
 from agent.core.shutdown import requested_seconds
 from agent.kubelet_server import KubeletServerBuilder, KubeletServers
 from agent.machinery.isolation import Isolation
@@ -40,7 +40,6 @@ from agent.tls_bootstrap import BootstrapPlan, StopForwarder, plan_bootstrap
 
 log = logging.getLogger(__name__)
 
-_NO_PODS = "--register-with-taints=fake-kubelet.dev/simulated=true:NoSchedule keeps them away"
 _STOP_SECONDS = 6.0  # systemd waits for 90, kubectl for 30, a person for less
 _CERTIFICATE_WORKERS = 3  # client, serving, watchdog: a CSR that waits to be signed holds one of them for a minute
 
@@ -68,6 +67,7 @@ async def serve(
             log.info("Ending, as --on-node-deleted=exit says", {"node": config.node.node_name})
     log.info("Stopped kubelet", {"node": config.node.node_name})
     if daemon.host.hangs:
+        logging.shutdown()
         os._exit(0)  # a thread that reads a dead disk cannot be waited for
 
 
@@ -128,8 +128,7 @@ class _Daemon:
         """Connect to the API server, start the servers, and run all loops until `stop` is set."""
         config = self._config
         credentials = await load_credentials(config.process.kubeconfig, self._bootstrap.pair)
-        if config.process.kubeconfig and not config.process.certificates.bootstrap_kubeconfig:
-            await check_node_name(config.process.kubeconfig, config.node.node_name)
+        check_node_name(credentials, config)
         connections = open_connections(credentials, config.node.heartbeat, self._reload.set, self._process.connectivity)
         for connection in connections:
             resources.push_async_callback(connection.close)
@@ -161,8 +160,8 @@ class _Daemon:
                 process.metrics.collect(source.families)
         process.start()
         log.info("Started kubelet", {"node": config.node.node_name, "server": credentials.server})
-        if config.node.pods.mode == "simulate":
-            log.info("Pods that are scheduled here are simulated, none of their containers runs", {"hint": _NO_PODS})
+        if (fields := simulation_fields(config.node)) is not None:
+            log.info(SIMULATED, fields)
         await supervise(
             [
                 *process.tasks,

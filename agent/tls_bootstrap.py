@@ -172,7 +172,8 @@ async def _check_bootstrap_kubeconfig(bootstrap: Path) -> None:
     try:
         await load_credentials(str(bootstrap))
     except StartError as error:
-        raise StartError(f"failed to run Kubelet: unable to load bootstrap kubeconfig: {error}") from error
+        text = f"failed to run Kubelet: unable to load bootstrap kubeconfig: {error}"
+        raise StartError(text, hint=error.hint) from error
 
 
 def _store(config: Config, files: tuple[Path, Path] | None = None) -> PemStore:

@@ -42,6 +42,7 @@ class Credentials:
     proxy: str | None = field(default=None, repr=False)  # may have a password in it
     headers: tuple[tuple[str, str], ...] = ()  # sent with every request
     authority: bytes = field(default=b"", repr=False)  # PEM of the CA of the API server; empty if it is any or none
+    certificate_pem: str = field(default="", repr=False)  # the client certificate, without its key
     files: tuple[Path, ...] = ()  # a change of one of them may change the credentials
     expires_at: datetime | None = None
     digest: str = ""  # two credentials with the same digest are the same
@@ -87,7 +88,8 @@ async def _from_kubeconfig(path: str, config: Kubeconfig, expires_at: datetime |
     credentials = await asyncio.to_thread(_credentials, path, configuration, pems, config.headers)
     if credentials.tls and config.is_insecure:
         _warn_of_insecure(path, str(configuration.host))
-    return replace(credentials, files=config.files, expires_at=expires_at)
+    certificate_pem = pems[PEM_NAMES.index("client-certificate")].decode("ascii", "replace")
+    return replace(credentials, files=config.files, expires_at=expires_at, certificate_pem=certificate_pem)
 
 
 @lru_cache(maxsize=64)  # logged once, however often a file is read
@@ -104,7 +106,10 @@ def _from_service_account() -> Credentials:
         authority = Path(configuration.ssl_ca_cert or "")
         credentials = _credentials("the service account", configuration, (authority.read_bytes(),), ())
     except ConfigException as error:
-        raise StartError(f"no --kubeconfig given and no service account to use instead: {error}") from error
+        raise StartError(
+            f"no --kubeconfig given and no service account to use instead: {error}",
+            hint="name a cluster with --kubeconfig FILE, join one with `fake-kubelet join`, or see `fake-kubelet demo`",
+        ) from error
     except (OSError, ValueError) as error:
         raise StartError(f"the service account in {_SERVICE_ACCOUNT} does not load: {error}") from error
     return replace(credentials, files=(token, authority))

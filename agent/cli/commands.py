@@ -7,7 +7,7 @@ import typer
 
 from agent.adapters.settings.effective import from_flags
 from agent.cli.daemon import COMPLETE, run_async, run_daemon
-from agent.cli.grammar import OUTPUT, KubeletCommand, KubeletGroup
+from agent.cli.grammar import OUTPUT, CommandGroup, KubeletCommand, KubeletGroup, UsageError, usage_error
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
 from agent.core.config import check_choice
@@ -24,9 +24,15 @@ cli = typer.Typer(
     context_settings=_CONTEXT,
 )
 config = typer.Typer(
-    rich_markup_mode=None, context_settings=_CONTEXT, help="Show or check the settings; starts nothing."
+    cls=CommandGroup,
+    rich_markup_mode=None,
+    context_settings=_CONTEXT,
+    help="Show or check the settings; starts nothing.",
 )
 cli.add_typer(config, name="config")
+
+
+__all__ = ["UsageError", "cli", "usage_error"]
 
 
 @cli.callback(invoke_without_command=True)
@@ -66,6 +72,8 @@ def check_config(context: typer.Context) -> None:
     for kind, messages in (("warning", findings.warnings), ("error", findings.errors)):
         for message in messages:
             typer.echo(f"{kind}: {message}", err=True)
+            if hint := findings.hints.get(message):
+                typer.echo(f"hint: {hint}", err=True)
     if findings.errors:
         raise typer.Exit(1)
     typer.echo(f"The settings of node {findings.node_name} are valid.")

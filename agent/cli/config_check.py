@@ -34,6 +34,13 @@ class Findings:
     node_name: str = ""
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    hints: dict[str, str] = field(default_factory=dict)  # by the error
+
+    def add(self, error: ConfigError | StartError) -> None:
+        """Add an error, and its hint if it has one."""
+        self.errors.append(str(error))
+        if error.hint:
+            self.hints[str(error)] = error.hint
 
 
 async def check(flags: Mapping[str, Any]) -> Findings:
@@ -43,7 +50,7 @@ async def check(flags: Mapping[str, Any]) -> Findings:
         _check_readable(flags.get("config", ""))
         settings = from_flags(flags)
     except ConfigError as error:
-        findings.errors.append(str(error))
+        findings.add(error)
         return findings
     findings.errors.extend((*_unknown_fields(settings), *_node_ip_errors(settings)))
     findings.warnings.extend(_notes(settings))
@@ -58,13 +65,13 @@ async def check(flags: Mapping[str, Any]) -> Findings:
     try:
         check_reservations(config.node, host)
     except ConfigError as error:
-        findings.errors.append(str(error))
+        findings.add(error)
     findings.errors.extend(_crossed_thresholds(config, host))
     _check_ports(config.process, findings)
     try:
         await _check_credentials(config)
     except (StartError, ConfigError) as error:
-        findings.errors.append(str(error))
+        findings.add(error)
     return findings
 
 
@@ -186,9 +193,7 @@ async def _check_credentials(config: Config) -> None:
     from agent.adapters.certificates.bootstrap_files import check_node_name  # noqa: PLC0415  as below
     from agent.adapters.credentials import load_credentials  # noqa: PLC0415  the Kubernetes client
 
-    await load_credentials(_first_kubeconfig(config.process))
-    if not config.process.certificates.bootstrap_kubeconfig:
-        await check_node_name(config.process.kubeconfig, config.node.node_name)
+    check_node_name(await load_credentials(_first_kubeconfig(config.process)), config)
 
 
 def _first_kubeconfig(config: ProcessConfig) -> str:

@@ -14,6 +14,7 @@ from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import FLAGS
 from agent.core.errors import ConfigError
 from agent.core.kubelet_data.version import KUBELET_VERSION
+from agent.core.text import printable
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,12 @@ def main() -> None:
 
 def _report(error: ConfigError, *, is_daemon: bool) -> None:
     """Write an error for a person; a daemon that nobody looks at has its line in the log, as kubelet."""
+    hint = error.hint
     if is_daemon and not sys.stderr.isatty():
-        log.error("command failed", {"err": error})
+        log.error("command failed", {"err": error} | ({"hint": hint} if hint else {}))
     else:
-        text = "".join(
-            char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in str(error)
-        )
-        sys.stderr.write(f"error: {text}\n")
+        lines = f"error: {error}\n" + (f"hint: {hint}\n" if hint else "")
+        sys.stderr.write(printable(lines, keep="\n"))
 
 
 def _end_on_sigterm_as_pid_1() -> None:
@@ -65,7 +65,8 @@ def _daemon_flags(arguments: Sequence[str]) -> Mapping[str, Any] | None:
 
 
 def _run_command() -> None:
-    from agent.cli.commands import cli  # noqa: PLC0415  typer: 4 MiB that a daemon would keep for good
+    klog.set_up(0, log_format="plain")
+    from agent.cli.commands import UsageError, cli, usage_error  # noqa: PLC0415  typer: 4 MiB that a daemon would keep for good
 
     typed = None
     if COMPLETE in os.environ:  # a shell asks for completions
@@ -75,7 +76,10 @@ def _run_command() -> None:
 
         completion_init()
         typed = rewrite_typed(os.environ)
-    cli(prog_name="fake-kubelet", obj=typed)
+    try:
+        sys.exit(cli(prog_name="fake-kubelet", obj=typed, standalone_mode=False))
+    except UsageError as error:
+        raise usage_error(error) from error
 
 
 def run_daemon(flags: Mapping[str, Any]) -> None:
@@ -123,7 +127,7 @@ def run_async(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(work)
     except StartError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(str(error), hint=error.hint) from error
 
 
 def set_up_logging(settings: Effective) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from agent.adapters.settings.effective import from_flags
@@ -16,6 +17,35 @@ from agent.core.errors import ConfigError
 OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT", choices=("yaml", "json"))
 
 
+# typer's own base of errors about a command line; it has no public name
+UsageError: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+
+
+def usage_error(error: Any) -> ConfigError:
+    """Return an error that typer raised about a command line, in our words."""
+    if hasattr(error, "possibilities"):  # NoSuchOption
+        name = error.option_name
+        text = f"unknown flag: {name}{did_you_mean(name, error.possibilities or ())}"
+    else:
+        text = error.format_message().rstrip(".")
+        text = text[:1].lower() + text[1:]
+    return ConfigError(text, hint=f"{error.ctx.command_path} --help lists what it takes" if error.ctx else "")
+
+
+class CommandGroup(TyperGroup):
+    """Commands that have one word in common, such as `config`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Leave a known command to typer."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        if not args:
+            raise ConfigError(f"{ctx.info_name} needs a command: {' or '.join(self.commands)}")
+        if not args[0].startswith("-") and args[0] not in self.commands:
+            raise ConfigError(f"unknown command {ctx.info_name} {args[0]}{did_you_mean(args[0], self.commands)}")
+        return super().parse_args(ctx, args)
+
+
 class KubeletGroup(TyperGroup):
     """The top level: kubelet's flags, then optionally the name of a command."""
 
@@ -25,7 +55,10 @@ class KubeletGroup(TyperGroup):
             return super().parse_args(ctx, args)
         rest = _without_flags(ctx, args, FLAGS, stop=self.commands)
         if rest and rest[0] not in {"--help", *self.commands}:
-            raise ConfigError(f"unknown command {rest[0]}{did_you_mean(rest[0], self.commands)}")
+            raise ConfigError(
+                f"unknown command {rest[0]}{did_you_mean(rest[0], self.commands)}",
+                hint="fake-kubelet --help lists the commands",
+            )
         return super().parse_args(ctx, rest)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -145,4 +178,13 @@ def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
     return "" if value in (None, "", 0, "0") else str(value)
 
 
-__all__ = ["KubeletCommand", "KubeletGroup", "default_settings", "default_text", "flag_help", "flag_usage", "metavar"]
+__all__ = [
+    "CommandGroup",
+    "KubeletCommand",
+    "KubeletGroup",
+    "default_settings",
+    "default_text",
+    "flag_help",
+    "flag_usage",
+    "metavar",
+]

@@ -17,6 +17,7 @@ from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import CLIENT_CA, Effective, effective
 from agent.adapters.settings.pflag import WITHOUT_VALUE, parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
+from agent.core.config import SIMULATED, simulation_fields
 from agent.core.discovery import Token, parse_pins, parse_token
 from agent.core.errors import ConfigError
 from agent.core.model import Object
@@ -39,6 +40,7 @@ _ROWS = (
     Flag("cri-socket", "string", OURS, "Taken for kubeadm's sake; there is no runtime.", metavar="PATH"),
     Flag("ignore-preflight-errors", "strings", OURS, "Taken for kubeadm's sake; there are no such checks."),
 )
+_EXAMPLE = "fake-kubelet join 192.0.2.1:6443 --token TOKEN --discovery-token-ca-cert-hash sha256:HASH"
 FLAGS_OF_JOIN = {flag.name: flag for flag in _ROWS}
 
 
@@ -107,13 +109,18 @@ def join(arguments: Sequence[str]) -> None:
     if "node-name" in line.values:
         daemon = [*daemon, f"--hostname-override={line.values['node-name']}"]
     settings = effective(daemon)
-    paths, name = CredentialPaths.from_settings(settings), build_config(settings).node.node_name
+    paths, node = CredentialPaths.from_settings(settings), build_config(settings).node
     import asyncio  # noqa: PLC0415  too heavy for --help
 
-    klog.set_up(settings.kubelet["logging"]["verbosity"], log_format=settings.kubelet["logging"]["format"])
-    asyncio.run(write_bootstrap_credentials(join_config, paths, node_name=name))
+    logging_config = settings.kubelet["logging"]
+    is_json = logging_config["format"] == "json"
+    klog.set_up(logging_config["verbosity"], log_format="json" if is_json else "plain")
+    asyncio.run(write_bootstrap_credentials(join_config, paths, node_name=node.node_name))
+    if (fields := simulation_fields(node)) is not None:
+        log.info(SIMULATED, fields)
     # The daemon has neither httpx in its memory nor the token in its command line.
     argv = python_module("agent", *daemon_flags(daemon, paths, settings))
+    logging.shutdown()
     os.execv(argv[0], argv)  # noqa: S606
 
 
@@ -137,11 +144,11 @@ async def write_bootstrap_credentials(
             cluster = await discovery.by_file(join_config.discovery_file)
         _write_credentials(cluster, join_config, paths)
     except StartError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(str(error), hint=error.hint) from error
     except OSError as error:
         raise ConfigError(
-            f"cannot write {error.filename}: {error.strerror}; other places: --kubeconfig, "
-            "--bootstrap-kubeconfig, --cert-dir, --client-ca-file"
+            f"cannot write {error.filename}: {error.strerror}",
+            hint="choose other places with --kubeconfig, --bootstrap-kubeconfig, --cert-dir and --client-ca-file",
         ) from error
     log.info("Found the cluster", {"server": cluster.server, "bootstrapKubeconfig": str(paths.bootstrap)})
 
@@ -187,14 +194,18 @@ def join_configuration(words: Sequence[str], flags: Mapping[str, Any]) -> JoinCo
     """Read the arguments of `join`. Raises ConfigError, in kubeadm's words, if some are missing or contradict."""
     file, token = flags.get("discovery-file", ""), flags.get("discovery-token", flags.get("token", ""))
     if len(words) > 1 or bool(words) == bool(file):
-        raise ConfigError("join needs the address of one API server, HOST:PORT, or --discovery-file")
+        raise ConfigError("join needs the address of one API server, HOST:PORT, or --discovery-file", hint=_EXAMPLE)
     pins = parse_pins(flags.get("discovery-token-ca-cert-hash", ()))
     if words and not token:
-        raise ConfigError("join needs --token to find the cluster with; `kubeadm token create` makes one")
+        raise ConfigError(
+            "join needs --token to find the cluster with",
+            hint="`kubeadm token create --print-join-command` on the control plane prints the whole line",
+        )
     if words and not pins and not flags.get("discovery-token-unsafe-skip-ca-verification"):
         raise ConfigError(
             "using token-based discovery without caCertHashes can be unsafe. "
-            "Set --discovery-token-unsafe-skip-ca-verification to continue, or give --discovery-token-ca-cert-hash"
+            "Set --discovery-token-unsafe-skip-ca-verification to continue",
+            hint="better: --discovery-token-ca-cert-hash, as `kubeadm token create --print-join-command` prints it",
         )
     bootstrap_token = flags.get("tls-bootstrap-token", flags.get("token", ""))
     if bootstrap_token:
@@ -225,11 +236,11 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as error:  # a user whom the system does not know, and no HOME
-        raise ConfigError("there is no home directory to keep credentials in; HOME can name one") from error
+        raise ConfigError("there is no home directory to keep credentials in", hint="HOME can name one") from error
 
 
 def _endpoint(text: str) -> str:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or "/" in text:
-        raise ConfigError(f'"{text}" is no address of an API server; it should look like 192.0.2.1:6443')
+        raise ConfigError(f'"{text}" is no address of an API server', hint=_EXAMPLE)
     return text

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import yaml
 
 from agent.adapters.certificates.files import write_whole
 from agent.adapters.certificates.store import PemStore
-from agent.adapters.credentials import load_credentials
+from agent.adapters.credentials import Credentials, load_credentials
 from agent.adapters.go_yaml import load_private
 from agent.adapters.kubeconfig import Kubeconfig, read_kubeconfig
 from agent.adapters.lazy_kubernetes import ConfigException
+from agent.core.config import Config
 from agent.core.csr import is_of_another_node, node_of
 from agent.core.model import Object
 from agent.core.x509 import Certificate, read_certificates
@@ -39,9 +41,8 @@ async def is_still_valid(kubeconfig: Path, now: datetime, *, node_name: str) -> 
         raise StartError(f"error reading existing bootstrap kubeconfig {kubeconfig}: {error.strerror}") from error
     subject = f"existing bootstrap client config read from {kubeconfig}"
     try:
-        await load_credentials(str(kubeconfig))
-        pair = await asyncio.to_thread(client_pair, kubeconfig)
-        chain = read_certificates(pair.certificate_pem) if pair else ()
+        pem = (await load_credentials(str(kubeconfig))).certificate_pem
+        chain = read_certificates(pem) if pem else ()
     except (StartError, OSError, ValueError) as error:
         log.error(f"unable to load TLS configuration from {subject}", {"err": error})
         return False
@@ -60,22 +61,22 @@ def _fault(chain: Sequence[Certificate], now: datetime, node_name: str) -> str:
     return f"the client certificate is that of {chain[0].common_name}" if is_foreign else ""
 
 
-async def check_node_name(kubeconfig: str, node_name: str) -> None:
-    """Raise StartError if the credentials of a kubeconfig are those of another node: the API server would refuse us.
+def check_node_name(credentials: Credentials, config: Config) -> None:
+    """Raise StartError if credentials are those of another node: the API server would refuse us.
 
-    A certificate that cannot be read here is the API server's to judge.
+    A bootstrap replaces them. A certificate that cannot be read here is the API server's to judge.
     """
-    pair = await asyncio.to_thread(client_pair, Path(kubeconfig))
-    try:
-        chain = read_certificates(pair.certificate_pem) if pair else ()
-    except ValueError:
-        chain = ()
-    if chain and is_of_another_node(chain[0], node_name):
-        owner = node_of(chain[0])
-        raise StartError(
-            f"the credentials of {kubeconfig} are for node {owner}, and this is node {node_name}: "
-            f"use --hostname-override={owner}"
-        )
+    if config.process.certificates.bootstrap_kubeconfig or not credentials.certificate_pem:
+        return
+    node_name = config.node.node_name
+    with suppress(ValueError):
+        certificate = read_certificates(credentials.certificate_pem)[0]
+        if is_of_another_node(certificate, node_name):
+            owner = node_of(certificate)
+            raise StartError(
+                f"the credentials of {credentials.source} are for node {owner}, and this is node {node_name}: "
+                f"use --hostname-override={owner}"
+            )
 
 
 def client_pair(kubeconfig: Path) -> KeyPair | None:

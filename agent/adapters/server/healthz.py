@@ -126,7 +126,7 @@ class HealthServer:
             except StartError as error:
                 if str(error) != self._logged_error:  # once, not every five seconds
                     self._logged_error = str(error)
-                    log.error("Failed to start healthz server, will retry", {"err": error})
+                    log.error("Failed to start healthz server, will retry", {"err": error, "hint": error.hint})
                 await self._clock.sleep(_RETRY_SECONDS)
                 continue
             listener = Listener(sock, self._answer, clock=self._clock)

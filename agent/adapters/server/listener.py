@@ -5,6 +5,7 @@ import errno
 import gc
 import logging
 import math
+import os
 import resource
 import socket
 import ssl
@@ -55,7 +56,7 @@ SSLProtocol.max_size = 2 * READ_BYTES
 
 
 def listen(address: str, port: int, *, flag: str) -> socket.socket:
-    """Return a socket that listens. Raises StartError, with advice that names the flag of the port."""
+    """Return a socket that listens. Raises StartError, with a hint that names the flag of the port."""
     try:
         if ip_address(address).is_unspecified and socket.has_dualstack_ipv6():  # both families, as in Go
             sock = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
@@ -63,10 +64,10 @@ def listen(address: str, port: int, *, flag: str) -> socket.socket:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             sock = socket.create_server((address, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        advice = f"check --address, or choose another port with {flag}"
+        hint = f"check --address, or choose another port with {flag}"
         if error.errno == errno.EADDRINUSE:
-            advice = f"is there another kubelet on this machine? Stop it, or choose another port with {flag}"
-        raise StartError(f"cannot listen on {address}:{port}: {error.strerror}; {advice}") from error
+            hint = f"is there another kubelet on this machine? Stop it, or choose another port with {flag}"
+        raise StartError(f"cannot listen on {address}:{port}: {os.strerror(error.errno or 0)}", hint=hint) from error
     sock.setblocking(False)
     log.info("Starting to listen", {"address": address, "port": port})
     return sock

@@ -100,9 +100,43 @@ def test_the_version_names_the_kubelet_that_it_follows_and_ours():
 def test_a_mistake_is_one_clear_line_and_exit_code_1(fake_kubelet, arguments, said):
     failed = fake_kubelet(*arguments)
     assert failed.returncode == 1
-    (line,) = [line for line in failed.stderr.splitlines() if not line.startswith("I")]
+    line, *hints = [line for line in failed.stderr.splitlines() if not line.startswith("I")]
+    assert all(hint.startswith("hint: ") for hint in hints)
+    assert len(hints) <= 1
     assert line.startswith(("E", "error: "))
     assert said in line.replace('\\"', '"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        ("demo --fr 3s", "unknown flag: --fr; did you mean --for?", "fake-kubelet demo --help lists what it takes"),
+        ("demo --for", "option '--for' requires an argument", ""),
+        ("completion", "missing argument", "fake-kubelet completion --help lists what it takes"),
+        ("config chek", "unknown command config chek; did you mean check?", ""),
+        ("config", "config needs a command: show or check", ""),
+        ("helathcheck", "unknown command helathcheck; did you mean healthcheck?", "fake-kubelet --help lists"),
+        ("join 192.0.2.1:6443", "join needs --token to find the cluster with", "`kubeadm token create --print-join"),
+        (
+            "join 192.0.2.1 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification",
+            '"192.0.2.1" is no address of an API server',
+            "fake-kubelet join 192.0.2.1:6443 --token",
+        ),
+        ("config check --kubeconfig={folder}/none", "cannot read --kubeconfig", ""),
+    ],
+)
+def test_a_command_says_what_is_wrong_and_what_to_do_each_on_one_line(fake_kubelet, tmp_path, arguments, error, hint):
+    failed = fake_kubelet(*arguments.format(folder=tmp_path).split())
+    first, *others = [line for line in failed.stderr.splitlines() if "threshold" not in line]
+    assert failed.returncode == 1
+    assert first.startswith(f"error: {error}")
+    assert [line[: len(hint) + 6] for line in others] == ([f"hint: {hint}"] if hint else [])
+
+
+def test_a_daemon_without_a_cluster_has_its_hint_in_the_log(fake_kubelet):
+    failed = fake_kubelet("--hostname-override=n1", "--healthz-port=0")
+    assert '"command failed" err="no --kubeconfig given' in failed.stderr
+    assert 'hint="name a cluster with --kubeconfig FILE' in failed.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--max-pods", "many"], ["config", "show", "-o", "xml"]])

@@ -1,4 +1,3 @@
-import base64
 import json
 import re
 
@@ -13,7 +12,10 @@ from agent.adapters.certificates.bootstrap_files import (
     remove_after_join,
     write_kubeconfig,
 )
+from agent.adapters.credentials import Credentials
 from agent.adapters.kubeconfig import read_kubeconfig
+from agent.adapters.settings.build_config import build_config
+from agent.adapters.settings.effective import effective
 from agent.ports import StartError
 from tests.unit.core.certificates import made
 
@@ -67,42 +69,32 @@ def test_a_pair_that_cannot_be_read_is_told(tmp_path, user):
         client_pair(path)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("common_name", ["system:node:n1", "kubernetes-admin", ""])
-async def test_credentials_of_this_node_or_of_no_node_are_fine(tmp_path, common_name):
-    await check_node_name(certificate_of(tmp_path, common_name), "n1")
+def test_credentials_of_this_node_or_of_no_node_are_fine(common_name):
+    check_node_name(credentials_with(made(common_name=common_name)), config_of("n1"))
 
 
-@pytest.mark.anyio
-async def test_credentials_of_another_node_name_it_and_the_flag_to_use(tmp_path):
-    path = certificate_of(tmp_path, "system:node:edge-1")
-    wrong = f"the credentials of {path} are for node edge-1, and this is node vm: use --hostname-override=edge-1"
+def test_credentials_of_another_node_name_it_and_the_flag_to_use():
+    wrong = "the credentials of /k are for node edge-1, and this is node vm: use --hostname-override=edge-1"
     with pytest.raises(StartError, match=re.escape(wrong)):
-        await check_node_name(path, "vm")
+        check_node_name(credentials_with(made(common_name="system:node:edge-1")), config_of("vm"))
 
 
-@pytest.mark.anyio
+def test_credentials_of_another_node_are_replaced_by_a_bootstrap():
+    credentials = credentials_with(made(common_name="system:node:edge-1"))
+    check_node_name(credentials, config_of("vm", "--bootstrap-kubeconfig=/b"))
+
+
 @pytest.mark.parametrize(
     "pem", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
 )
-async def test_a_certificate_that_cannot_be_read_is_the_api_servers_to_judge(tmp_path, pem):
-    await check_node_name(kubeconfig_with(tmp_path, pem), "vm")
+def test_a_certificate_that_cannot_be_read_is_the_api_servers_to_judge(pem):
+    check_node_name(credentials_with(pem), config_of("vm"))
 
 
-@pytest.mark.anyio
-async def test_credentials_without_a_certificate_are_the_api_servers_to_judge(tmp_path):
-    path = tmp_path / "kubelet.conf"
-    path.write_text(json.dumps(kubeconfig_document(CLUSTER, USER)))
-    await check_node_name(str(path), "vm")
+def credentials_with(pem):
+    return Credentials(source="/k", server="https://127.0.0.1:1", tls=False, certificate_pem=pem)
 
 
-def certificate_of(folder, common_name):
-    return kubeconfig_with(folder, made(common_name=common_name))
-
-
-def kubeconfig_with(folder, pem):
-    path = folder / "kubelet.conf"
-    certificate = base64.b64encode(pem.encode()).decode()
-    user = {"client-certificate-data": certificate, "client-key-data": base64.b64encode(b"key").decode()}
-    path.write_text(json.dumps(kubeconfig_document(CLUSTER, user)))
-    return str(path)
+def config_of(name, *flags):
+    return build_config(effective(["--kubeconfig=/k", f"--hostname-override={name}", *flags]))
