@@ -24,6 +24,15 @@ VERSION: Object = {
     "compiler": "none",
     "platform": "in-memory",
 }
+# The kinds of subresources that are of another kind than their resource.
+_SUBRESOURCE_KINDS: dict[str, Object] = {
+    "attach": {"kind": "PodAttachOptions"},
+    "binding": {"kind": "Binding"},
+    "eviction": {"kind": "Eviction", "group": "policy", "version": "v1"},  # kubectl drain looks for the version
+    "exec": {"kind": "PodExecOptions"},
+    "portforward": {"kind": "PodPortForwardOptions"},
+    "proxy": {"kind": "NodeProxyOptions"},
+}
 
 
 def discovery_documents(resources: Sequence[Resource]) -> dict[str, Object]:
@@ -70,15 +79,15 @@ def _entries(resource: Resource) -> list[Object]:
             entry[field] = list(values)
     entries = [entry]
     for name, verbs in resource.subresources.items():
-        kind = {"binding": "Binding", "eviction": "Eviction"}.get(name, resource.kind)
         entries.append(
             {
                 "name": f"{resource.plural}/{name}",
                 "singularName": "",
                 "namespaced": resource.namespaced,
-                "kind": kind,
+                "kind": resource.kind,
                 "verbs": list(verbs),
             }
+            | _SUBRESOURCE_KINDS.get(name, {})
         )
     return entries
 

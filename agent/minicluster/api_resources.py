@@ -11,6 +11,7 @@ from agent.minicluster.event_strategy import EVENTS, NEW_EVENTS
 from agent.minicluster.node_strategy import NODES
 from agent.minicluster.objects import check_micro_time
 from agent.minicluster.pod_strategy import PODS
+from agent.minicluster.resource_metrics import METRICS
 from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import (
     AGE,
@@ -191,13 +192,7 @@ REVIEWS = (
 )
 
 
-def token_status(review: Object, usernames: dict[str, str]) -> Object:
-    """Return the status of a TokenReview: the user of the bearer token, or that there is none."""
-    username = usernames.get((review.get("spec") or {}).get("token", ""))
-    if username is None:
-        return _unauthenticated(review)
-    return {"authenticated": True, "user": {"username": username, "groups": ["system:authenticated"]}}
-
+BINDINGS = Resource(plural="bindings", singular="binding", kind="Binding", namespaced=True, verbs=("create",))
 
 # In the order in which discovery lists them.
 RESOURCES = (
@@ -210,4 +205,6 @@ RESOURCES = (
     CSINODES,
     SIGNING_REQUESTS,
     *REVIEWS,
+    BINDINGS,
+    *METRICS,  # last: kubectl takes the first resource of a name, and nodes are not NodeMetrics
 )

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
-import ipaddress
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from aiohttp import web
 
-from agent.core.model import Object
+from agent.core.model import Object, PodObject
 from agent.minicluster import status_errors
 from agent.minicluster.api_discovery import discovery_documents
-from agent.minicluster.api_resources import TOKEN_REVIEWS, token_status
-from agent.minicluster.csr_strategy import ADMIN
+from agent.minicluster.api_resources import BINDINGS, TOKEN_REVIEWS
+from agent.minicluster.kubelet_location import log_location, stream_location
+from agent.minicluster.node_strategy import NODES
 from agent.minicluster.objects import check_type
-from agent.minicluster.pod_strategy import PODS, bind_pod
+from agent.minicluster.pod_strategy import PODS, bind, decode_binding
 from agent.minicluster.requests import RequestInfo, ResourceTable, check_timeout, in_namespace, list_options, query_flag
+from agent.minicluster.resource_metrics import METRICS, ResourceMetrics
 from agent.minicluster.responses import View, Watch, negotiate, transform, transform_list
 from agent.minicluster.status_errors import StatusError
 from agent.minicluster.strategy import DeleteOptions, Resource
@@ -29,13 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from agent.minicluster.authentication import Authenticator
+    from agent.minicluster.kubelet_client import KubeletClient
     from agent.minicluster.registry import GenericRegistry
     from agent.minicluster.requests import ListOptions
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 _HEALTH_PATHS = {"/healthz", "/livez", "/readyz"}
+_CONNECTING = {"log", "exec", "attach", "portforward", "proxy"}
 _BODY_TYPES = {"application/json", "application/octet-stream", ""}
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z.-]+)(:[0-9]+)?")
 
 
 class ApiServer:
@@ -47,16 +48,15 @@ class ApiServer:
         registry: GenericRegistry,
         resources: tuple[Resource, ...],
         now: Callable[[], datetime],
-        host: str,
-        token: str,
-        usernames: Mapping[str, str],
+        authenticator: Authenticator,
+        kubelets: KubeletClient,
     ) -> None:
         self._registry = registry
         self._resources = ResourceTable(resources)
         self._now = now
-        self._host = host
-        self._token = token.encode()
-        self._usernames = {token: str(ADMIN["username"]), **usernames}
+        self._authenticator = authenticator
+        self._kubelets = kubelets
+        self._metrics = ResourceMetrics(registry.store, kubelets, now=now)
         self._documents = discovery_documents(resources)
         self.on_authenticated: Callable[[BaseProtocol], None] = lambda _: None
 
@@ -75,49 +75,48 @@ class ApiServer:
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         path = request.path.rstrip("/")
-        self._check_origin(request)
+        self._authenticator.check_origin(request)
         if path in _HEALTH_PATHS or path.startswith(("/livez/", "/readyz/")):
             return web.Response(text="ok")
-        self._authenticate(request)
+        self._authenticator.check_token(request)
+        if request.protocol is not None:
+            self.on_authenticated(request.protocol)
         if path in self._documents:
             return _json(self._documents[path])
         parts = path.split("/")
         prefix = f"/{parts[1]}/{parts[2]}" if len(parts) > 3 else ""
         if prefix != "/api/v1" and prefix not in self._documents:
+            if len(parts) > 4 and request.method == "POST":
+                raise status_errors.not_served_here(f"{parts[-1]}.{parts[2]}")
             return web.Response(status=404, text="404 page not found\n")
         if len(parts) < 4 or (parts[1] == "apis" and len(parts) < 5):
             raise status_errors.no_such_path()
         check_timeout(request.query)
         return await self._dispatch(request, self._resources.resolve(path))
 
-    def _check_origin(self, request: web.Request) -> None:
-        """Refuse requests of web pages: cross-origin ones, and those of a site whose name points to this address."""
-        if "Origin" in request.headers or not _is_own_host(request.headers.getall("Host", []), self._host):
-            raise StatusError(403, "Forbidden", "forbidden: web pages cannot use this cluster", {})
-
-    def _authenticate(self, request: web.Request) -> None:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(errors="replace"), self._token):
-            raise StatusError(401, "Unauthorized", "Unauthorized")
-        if request.protocol is not None:
-            self.on_authenticated(request.protocol)
-
     async def _dispatch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
-        view = negotiate(request.headers.get("Accept", ""), request.query.get("includeObject", ""))
         resource, verb = info.resource, _verb_of(request.method, info)
-        allowed = resource.subresources[info.subresource] if info.subresource else resource.verbs
-        if verb not in allowed:
+        if verb not in (resource.subresources[info.subresource] if info.subresource else resource.verbs):
             raise status_errors.method_not_allowed()
-        if verb == "list":
-            return await self._list(request, info, view)
-        if verb == "get":
-            return self._object_response(resource, self._registry.get(resource, info.namespace, info.name), view)
+        if info.subresource in _CONNECTING:
+            return await self._connect(request, info)
+        view = negotiate(request.headers.get("Accept", ""), request.query.get("includeObject", ""))
+        if verb in {"get", "list"}:
+            return await self._read(verb, request, info, view)
         if verb == "deletecollection":
             return self._delete_collection(request, info, view)
         if resource.answer and request.content_type not in _BODY_TYPES:
             return _json(self._answer(resource, {}), 201)  # kubectl asks in protobuf; the answer is the same for all
         body = await _body(request, optional=verb == "delete", patch=verb == "patch")
         return self._write(verb, info, body, request, view)
+
+    async def _read(self, verb: str, request: web.Request, info: RequestInfo, view: View) -> web.StreamResponse:
+        if info.resource in METRICS:
+            return await self._live_objects(request, info, view)
+        if verb == "list":
+            return await self._list(request, info, view)
+        obj = self._registry.get(info.resource, info.namespace, info.name)
+        return self._object_response(info.resource, obj, view)
 
     def _write(self, verb: str, info: RequestInfo, body: Any, request: web.Request, view: View) -> web.Response:
         resource, dry_run = info.resource, "dryRun" in request.query
@@ -134,7 +133,7 @@ class ApiServer:
                 dry_run=dry_run,
             )
             return self._object_response(resource, obj, view)
-        if verb == "create" and info.subresource:
+        if resource is BINDINGS or (verb == "create" and info.subresource):
             return self._create_pod_subresource(info, body)
         check_type(resource, body)
         if verb == "update":
@@ -152,23 +151,39 @@ class ApiServer:
         """Return the review with its status."""
         head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
         if resource is TOKEN_REVIEWS:
-            return head | body | {"status": token_status(body, self._usernames)}
+            return head | body | {"status": self._authenticator.token_status(body)}
         return head | (resource.answer(body) if resource.answer else body)
 
     def _create_pod_subresource(self, info: RequestInfo, body: Any) -> web.Response:
         """Bind a pod to a node, or evict it."""
-        pod = self._registry.get(PODS, info.namespace, info.name)
-        if info.subresource == "binding":
-            node_name = pod["spec"].get("nodeName")
-            if node_name:
-                raise status_errors.conflict(
-                    PODS, info.name, f'pod {info.name} is already assigned to node "{node_name}"'
-                )
-            self._registry.store.put(PODS.stored_as, bind_pod(pod, body["target"]["name"], self._now()))
-        else:
+        if info.subresource == "eviction":
             options = _delete_options((body or {}).get("deleteOptions"), {})
             self._registry.delete(PODS, info.namespace, info.name, options)
-        return _json(_success(), 201)
+        else:
+            bind(self._registry.store, info.namespace, decode_binding(body, info.name), self._now())
+        return _json(_success() | {"code": 201}, 201)
+
+    async def _connect(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
+        """Pass a request on to the kubelet that it is for."""
+        if info.resource is NODES:
+            return await self._kubelets.proxy(request, info.name)
+        pod = cast("PodObject", self._registry.get(PODS, info.namespace, info.name))
+        if info.subresource != "log":
+            return await self._kubelets.upgrade(request, stream_location(pod, info.subresource, request.query))
+        location = log_location(pod, request.query)
+        if location is None:
+            return web.Response(status=204)
+        return await self._kubelets.log(request, location, info.name)
+
+    async def _live_objects(self, request: web.Request, info: RequestInfo, view: View) -> web.Response:
+        """Answer with what is measured now: the metrics of one node or pod, or of all that the selectors match."""
+        resource = info.resource
+        if info.name:
+            obj = await self._metrics.get(resource, info.namespace, info.name)
+            return self._object_response(resource, obj, view)
+        matches = in_namespace(info.namespace, list_options(request.query, resource).matches)
+        items = [obj for obj in await self._metrics.list(resource) if matches(obj)]
+        return _json(transform_list(resource, items, {}, view, self._now()))
 
     def _delete(self, info: RequestInfo, options: DeleteOptions, view: View) -> web.Response:
         resource = info.resource
@@ -223,21 +238,6 @@ class ApiServer:
 
     def _object_response(self, resource: Resource, obj: Object, view: View, status: int = 200) -> web.Response:
         return _json(transform(resource, obj, view, self._now()), status)
-
-
-def _is_own_host(hosts: Sequence[str], own: str) -> bool:
-    """Whether the Host header is an IP address, localhost or the name of this server; DNS may point others here."""
-    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    if match is None:
-        return False
-    name = match[1].strip("[]").lower()
-    if name in {"localhost", own.lower()}:
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _verb_of(method: str, info: RequestInfo) -> str:

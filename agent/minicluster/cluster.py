@@ -19,6 +19,7 @@ from aiohttp import web
 
 from agent.minicluster.api_resources import DEFAULT_NAMESPACES, NAMESPACES, RESOURCES
 from agent.minicluster.apiserver import ApiServer
+from agent.minicluster.authentication import Authenticator
 from agent.minicluster.controller_manager import (
     NAMESPACE_CONTENT,
     NODE_DEPENDENTS,
@@ -27,9 +28,11 @@ from agent.minicluster.controller_manager import (
     NodeMonitorOptions,
     NodeReconciler,
 )
+from agent.minicluster.kubelet_client import KubeletClient
 from agent.minicluster.node_strategy import NODES
 from agent.minicluster.object_store import ObjectStore
 from agent.minicluster.registry import GenericRegistry
+from agent.minicluster.scheduler import Scheduler
 
 if TYPE_CHECKING:
     import ssl
@@ -46,6 +49,7 @@ class MiniCluster:
     """A Kubernetes API server in memory, with the node-lifecycle controller's strategy.
 
     Only the bearer of `token` may use it; without one, a random token is made. kubectl sends a token over TLS only.
+    Kubelets are reached where their Nodes say, or all of them at `kubelet_host`.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class MiniCluster:
         node_monitor: NodeMonitorOptions | None = None,
         token: str = "",
         tokens: Mapping[str, str] | None = None,
+        kubelet_host: str = "",
     ) -> None:
         now = partial(datetime.now, UTC)
         self.store = ObjectStore()
@@ -65,16 +70,18 @@ class MiniCluster:
         self._port = port
         self._ssl_context = ssl_context
         self._registry = GenericRegistry(self.store, now=now)
+        authenticator = Authenticator(host=host, token=self.token, usernames=tokens or {})
+        self._kubelets = KubeletClient(self.store, token=authenticator.kubelet_token, host=kubelet_host)
         self._server = ApiServer(
             registry=self._registry,
             resources=RESOURCES,
             now=now,
-            host=host,
-            token=self.token,
-            usernames=tokens or {},
+            authenticator=authenticator,
+            kubelets=self._kubelets,
         )
         self._monitor = NodeMonitor(self._registry, node_monitor or NodeMonitorOptions(), now=now)
         self._reconciler = NodeReconciler(self._registry, now=now)
+        self._scheduler = Scheduler(self._registry, now=now)
         self._exit = AsyncExitStack()
 
     @property
@@ -87,11 +94,13 @@ class MiniCluster:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._create_namespaces()
+            stack.push_async_callback(self._kubelets.close)
             listener = await self._listen(stack)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             nodes = GarbageCollector(self._registry, NODES, NODE_DEPENDENTS)
             namespaces = GarbageCollector(self._registry, NAMESPACES, NAMESPACE_CONTENT)
-            loops = [self._reconciler.run, self._monitor.run, nodes.run, namespaces.run, listener.run]
+            following = (self._scheduler.follow_pods, self._scheduler.follow_nodes, nodes.run, namespaces.run)
+            loops = (self._reconciler.run, self._monitor.run, *following, listener.run)
             tasks = [group.create_task(loop(), name=loop.__qualname__) for loop in loops]
             for task in tasks:
                 stack.callback(task.cancel)

@@ -170,7 +170,7 @@ NODES = Resource(
     kind="Node",
     namespaced=False,
     short_names=("no",),
-    subresources={"status": STATUS_VERBS},
+    subresources={"status": STATUS_VERBS, "proxy": ("create", "delete", "get", "patch", "update")},
     strategy=Strategy(
         decode=_decode, prepare_create=_prepare_create, validate=_validate, validate_update=_validate_update
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from agent.core.quantity import parse_quantity
 from agent.minicluster.status_errors import StatusCause, bad_request
 from agent.minicluster.strategy import MalformedError
 
@@ -169,12 +170,13 @@ def validate_label_value(field: str, value: str) -> list[StatusCause]:
 
 
 def check_quantities(values: Any) -> None:
-    """Every value of a resource list parses as a quantity."""
-    for value in (values or {}).values():
+    """Every value of a resource list parses as a quantity; it is written in its canonical form from now on."""
+    for name, value in (values or {}).items():
         match = _QUANTITY.fullmatch(str(value))
         if match is None or not _NUMBER.fullmatch(match[1]) or not _SUFFIX.fullmatch(match[2]):
             rule = f"^{_QUANTITY.pattern}$"
             raise MalformedError(f"quantities must match the regular expression '{rule}'")
+        values[name] = str(parse_quantity(str(value)))
 
 
 def check_micro_time(value: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from agent.core.model import Object
+from agent.core.model import Object, PodObject
+from agent.core.pods.resources import request_of
 from agent.core.times import parse_time, timestamp
+from agent.minicluster import status_errors
 from agent.minicluster.objects import check_quantities, validate_subdomain
 from agent.minicluster.status_errors import StatusCause
 from agent.minicluster.strategy import (
@@ -24,6 +26,9 @@ from agent.minicluster.strategy import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agent.minicluster.object_store import ObjectStore
+
+DEFAULT_SCHEDULER = "default-scheduler"
 _SPEC_DEFAULTS: Object = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
@@ -31,8 +36,7 @@ _SPEC_DEFAULTS: Object = {
     "serviceAccountName": "default",
     "serviceAccount": "default",
     "securityContext": {},
-    "schedulerName": "default-scheduler",
-    "priority": 0,
+    "schedulerName": DEFAULT_SCHEDULER,
     "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
 }
@@ -43,6 +47,8 @@ _CONTAINER_DEFAULTS: Object = {
 }
 _CHANGEABLE = {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
 _TERMINAL = {"Succeeded", "Failed"}
+_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def _decode(pod: Object) -> None:
@@ -54,21 +60,40 @@ def _decode(pod: Object) -> None:
             container.setdefault(field, value)
         tag = container.get("image", "").rpartition("/")[2].partition(":")[2]
         container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
-        check_quantities(container["resources"].get("requests"))
-        check_quantities(container["resources"].get("limits"))
+        _decode_resources(container["resources"])
+    check_quantities(spec.get("overhead"))
+    if spec.get("containers"):
+        request_of(cast("PodObject", pod))  # what the scheduler reads must be there in the right types
     status = pod.setdefault("status", {})
     for condition in status.get("conditions") or []:
         condition.setdefault("lastProbeTime", None)  # upstream writes the null
 
 
+def _decode_resources(resources: Object) -> None:
+    """Write quantities in their canonical form; a limit is a request where there is no other one."""
+    for kind in ("limits", "requests"):
+        check_quantities(resources.get(kind))
+    if resources.get("limits"):
+        resources["requests"] = resources["limits"] | (resources.get("requests") or {})
+
+
 def _prepare_create(pod: Object) -> None:
     pod["metadata"]["generation"] = 1
+    pod["spec"]["priority"] = _priority(pod)
     pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod["spec"])}
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(toleration, key) for toleration in tolerations):
             wait = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations.append(wait)
+
+
+def _priority(pod: Object) -> int:
+    """Return the priority of the pod's class: the two classes of the system are the only ones here."""
+    name: str = pod["spec"].get("priorityClassName", "")
+    if name and name not in _PRIORITIES:
+        raise status_errors.forbidden(PODS, pod["metadata"]["name"], f"no PriorityClass with name {name} was found")
+    return _PRIORITIES.get(name) or int(pod["spec"].get("priority", 0))
 
 
 def _tolerates(toleration: Object, key: str) -> bool:
@@ -157,14 +182,63 @@ def _shorten_grace_period(pod: Object, before: int, grace: int | None, now: date
     return pod | {"metadata": pod["metadata"] | marks}
 
 
-def bind_pod(pod: Object, node_name: str, now: datetime) -> Object:
-    """Return the pod, assigned to a node."""
-    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
-    others = [entry for entry in pod["status"].get("conditions") or [] if entry["type"] != "PodScheduled"]
-    return pod | {
-        "spec": pod["spec"] | {"nodeName": node_name},
-        "status": pod["status"] | {"conditions": [*others, scheduled]},
-    }
+def decode_binding(body: Any, name: str) -> Object:
+    """Return the Binding that a client sent, for the pod of the path's name if there is one."""
+    if not isinstance(body, dict) or not isinstance(body.get("target") or {}, dict):
+        raise status_errors.bad_request("the object provided is unrecognized (must be of type Binding)")
+    metadata, target = body.get("metadata") or {}, body.get("target") or {}
+    if name not in {"", metadata.get("name")}:
+        raise status_errors.bad_request("name in URL does not match name in Binding object")
+    if not target.get("name"):
+        raise status_errors.StatusError(500, "", "target.name: Required value")
+    return {"metadata": metadata, "target": target}
+
+
+def bind(store: ObjectStore, namespace: str, binding: Object, now: datetime) -> None:
+    """Assign a pod to the node that a Binding names. Raises StatusError if that is not possible."""
+    name = binding["metadata"].get("name", "")
+    pod = store.get(PODS.key, name, namespace)
+    if pod is None:
+        raise status_errors.object_not_found(PODS, name)
+    target = binding["target"]["name"]
+    if obstacle := _binding_obstacle(pod, binding["metadata"].get("uid")):
+        raise status_errors.conflict(PODS, name, obstacle, kind="pods/binding")
+    node = store.get("nodes", target) or {"metadata": {}}
+    labels = node["metadata"].get("labels") or {}
+    topology = {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels}
+    metadata = pod["metadata"] | ({"labels": (pod["metadata"].get("labels") or {}) | topology} if topology else {})
+    assigned = pod | {"metadata": metadata, "spec": pod["spec"] | {"nodeName": target}}
+    store.put(PODS.key, with_condition(assigned, {"type": "PodScheduled", "status": "True"}, now))
+
+
+def _binding_obstacle(pod: Object, uid: str | None) -> str:
+    """Return why a pod cannot be bound; empty if it can."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = metadata["name"]
+    if uid not in {None, metadata["uid"]}:
+        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+    if "deletionTimestamp" in metadata:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
+
+
+def find_condition(pod: Object, kind: str) -> Object | None:
+    """Return a condition of the pod, None if it has none of this type."""
+    return next((entry for entry in pod["status"].get("conditions") or [] if entry["type"] == kind), None)
+
+
+def with_condition(pod: Object, condition: Object, now: datetime) -> Object:
+    """Return the pod with a condition in place of the one of its type, whose time stays while its status does."""
+    before = find_condition(pod, condition["type"])
+    is_same = before is not None and before["status"] == condition["status"]
+    since = before["lastTransitionTime"] if before and is_same else timestamp(now)
+    stamped = condition | {"lastProbeTime": None, "lastTransitionTime": since}
+    conditions = [stamped if entry is before else entry for entry in pod["status"].get("conditions") or []]
+    if before is None:
+        conditions.append(stamped)
+    return pod | {"status": pod["status"] | {"conditions": conditions}}
 
 
 def _cells(pod: Object, now: datetime) -> list[Any]:
@@ -216,7 +290,8 @@ PODS = Resource(
     namespaced=True,
     short_names=("po",),
     categories=("all",),
-    subresources={"status": STATUS_VERBS, "binding": ("create",), "eviction": ("create",)},
+    subresources={"status": STATUS_VERBS, "binding": ("create",), "eviction": ("create",), "log": ("get",)}
+    | dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
     strategy=Strategy(
         decode=_decode,
         prepare_create=_prepare_create,

@@ -195,9 +195,10 @@ class ResourceTable:
         if len(rest) >= 3 and rest[0] == "namespaces" and (group, version, rest[2]) in self._by_path:
             namespace, rest = rest[1], rest[2:]
         resource = self._by_path.get((group, version, rest[0]))
-        if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
+        is_proxy = rest[2:3] == ["proxy"]  # what follows is a path of the kubelet's
+        if resource is None or (len(rest) > 3 and not is_proxy) or (namespace and not resource.namespaced):
             raise no_such_path()
-        info = RequestInfo(resource, namespace, *rest[1:])
+        info = RequestInfo(resource, namespace, *rest[1:3])
         if info.subresource and info.subresource not in resource.subresources:
             raise no_such_path()
         return info

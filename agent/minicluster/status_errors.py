@@ -93,6 +93,12 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
+def not_served_here(key: str) -> StatusError:
+    """404: something that a real cluster has, for those who want to create it."""
+    message = f"the embedded cluster of fake-kubelet has no {key}; that needs a real API server"
+    return StatusError(404, "NotFound", message, {})
+
+
 def method_not_allowed() -> StatusError:
     """405: the resource is there, the verb is not."""
     message = "the server does not allow this method on the requested resource"

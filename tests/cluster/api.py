@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,6 +192,17 @@ class Api:
             connection.request("GET", target, headers={**self._identity.headers, "Accept": accept})
             yield Watch(connection.getresponse())
 
+    @contextmanager
+    def upgraded(
+        self, method: str, target: str, headers: Mapping[str, str]
+    ) -> Iterator[tuple[int, Mapping[str, str], socket.socket]]:
+        """Status and headers of the answer to an upgrade, and the connection for what comes after it."""
+        with self._identity.connect(self._port) as connection:
+            connection.request(method, target, headers={**self._identity.headers, **headers})
+            sock = connection.sock
+            response = connection.getresponse()
+            yield response.status, dict(response.headers), sock
+
 
 class Watch:
     """The events of one watch, in order and at the moment they come."""
@@ -200,6 +212,10 @@ class Watch:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (json.loads(line) for line in self._lines)
+
+    def lines(self) -> Iterator[bytes]:
+        """What comes, if it is no watch: the lines of a log."""
+        return iter(self._lines)
 
     def next(self) -> dict[str, Any]:
         """The next event."""

@@ -168,7 +168,7 @@ def _predicates(pod: PodObject, request: PodRequest, context: AdmissionContext) 
     node = context.node
     if not accepts(pod, node):
         return _failed(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
-    if _conflicts(request, context.others):
+    if conflicts(request, context.others):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     for taint in node.get("spec", {}).get("taints") or ():
         if taint["effect"] == "NoExecute" and not tolerates(pod["spec"].get("tolerations") or (), taint):
@@ -180,7 +180,7 @@ def _failed(predicate: str, why: str) -> Rejection:
     return Rejection(predicate, f"Predicate {predicate} failed: {why}")
 
 
-def _conflicts(request: PodRequest, others: Iterable[PodRequest]) -> bool:
+def conflicts(request: PodRequest, others: Iterable[PodRequest]) -> bool:
     """Return whether another pod uses a host port, at the same address or at any; there may be thousands of ports."""
     if not request.host_ports:
         return False
@@ -227,7 +227,7 @@ def accepts(pod: PodObject, node: NodeObject) -> bool:
         return False
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return required is None or any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ())
+    return required is None or any(matches_term(term, node) for term in required.get("nodeSelectorTerms") or ())
 
 
 def tolerates(tolerations: Iterable[Object], taint: NodeTaint) -> bool:
@@ -235,7 +235,7 @@ def tolerates(tolerations: Iterable[Object], taint: NodeTaint) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
-def _term_matches(term: Object, node: NodeObject) -> bool:
+def matches_term(term: Object, node: NodeObject) -> bool:
     """Return whether all requirements match; an empty term matches nothing."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     names = {"metadata.name": node["metadata"]["name"]}
