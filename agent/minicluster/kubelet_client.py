@@ -7,6 +7,7 @@ import os
 import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 
+_IN_PATHS = "/:@!$&'()*+,;=~"
 _CONNECT_SECONDS = 10.0
 _ERROR_BYTES = 50_000
 _MOST_UNSENT_BYTES = 1024 * 1024
@@ -72,16 +74,17 @@ class KubeletClient:
 
     async def proxy(self, request: web.Request, node_name: str) -> web.StreamResponse:
         """Pass a request for /api/v1/nodes/NAME/proxy/… on to a kubelet, and the answer back."""
-        home, slash, path = _split_proxy_path(request.rel_url.raw_path)
-        if not slash:
-            raise web.HTTPMovedPermanently(f"{request.rel_url.raw_path}/{_with_mark(request.rel_url.raw_query_string)}")
+        *home, path = quote(request.path, safe=_IN_PATHS).split("/", 6)
+        query = _with_mark(request.rel_url.raw_query_string)
+        if len(home) < 6:
+            raise web.HTTPMovedPermanently(f"{request.path}/{query}")
         url = self._url(KubeletLocation(node_name, f"/{path}", request.rel_url.raw_query_string))
         body = await request.read()
         try:
             async with self._request(request.method, url, _passed_on(request.headers), body or None) as response:
                 headers = _answered(response.headers)
                 if (place := headers.get(hdrs.LOCATION, "")).startswith("/"):
-                    headers[hdrs.LOCATION] = f"{home}{place}"
+                    headers[hdrs.LOCATION] = "/".join(home) + place
                 return await _stream(request, response, headers)
         except _UnreachableError as error:
             message = f"error trying to reach service: {error.message}"
@@ -120,12 +123,6 @@ class _UnreachableError(StatusError):
         super().__init__(500, "", f"dial tcp {url.host}:{url.port}: {reason}")
 
 
-def _split_proxy_path(raw_path: str) -> tuple[str, str, str]:
-    """Return /api/v1/nodes/NAME/proxy, a slash if there is one after it, and the path of the kubelet's behind that."""
-    parts = raw_path.split("/", 6)
-    return "/".join(parts[:6]), "/" if len(parts) > 6 else "", "".join(parts[6:])
-
-
 def _with_mark(query: str) -> str:
     return f"?{query}" if query else ""
 
@@ -153,7 +150,7 @@ async def _check(response: aiohttp.ClientResponse, name: str) -> None:
     if response.status == 400:
         raise bad_request(text)
     if response.status == 404:
-        message = f"the server could not find the requested resource ( {PODS.key} {name})"
+        message = f"the server could not find the requested resource ( {PODS.plural}/log {name})"
         raise StatusError(404, "NotFound", message, details(name, "", PODS.plural))
     raise StatusError(response.status, "", text)
 

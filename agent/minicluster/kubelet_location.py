@@ -47,7 +47,6 @@ def log_location(pod: PodObject, query: Query) -> KubeletLocation | None:
         return None
     options = {name: "true" for name in _LOG_FLAGS if query.get(name, "") in _TRUE}
     options |= {name: value for name in _LOG_VALUES if (value := query.get(name, ""))}
-    options["stream"] = query.get("stream", "") or "All"
     return KubeletLocation(node_name, f"/containerLogs/{_path_of(pod)}/{container}", urlencode(options))
 
 
