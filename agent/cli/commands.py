@@ -88,7 +88,10 @@ def demo(
         str | None, typer.Option(metavar="SIGNAL<V,...", help="Try memory.available<1Ti to see pressure.")
     ] = None,
 ) -> None:
-    """Run the daemon against an embedded cluster on loopback, and show the node's life."""
+    """Run the daemon against an embedded cluster on loopback, and show the node's life.
+
+    The cluster schedules pods; Deployments, CRDs and everything else that makes pods need a real API server.
+    """
     try:
         seconds = None if duration is None else parse_seconds(duration)
     except ValueError as error:

@@ -21,7 +21,7 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.host import LinuxHost
 from agent.adapters.settings import load
 from agent.cli.demo_view import Scene, Show, live_screen, plain_lines
-from agent.core import events, lease
+from agent.core import lease
 from agent.core.config import Config
 from agent.core.model import LeaseObject, NodeObject
 from agent.core.pressure import DEFAULT_HARD, signal_observations
@@ -45,13 +45,15 @@ async def run_demo(duration_seconds: float | None, eviction_hard: str | None) ->
     end = None if duration_seconds is None else SystemClock().monotonic() + duration_seconds
     with tempfile.TemporaryDirectory(prefix="fake-kubelet-demo-") as folder:
         kubeconfig, log = Path(folder, "kubeconfig"), Path(folder, "fake-kubelet.log")
-        flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard, *_isolating_flags(folder)]
+        port, page_port = _free_ports()
+        flags = ["--kubeconfig", str(kubeconfig), "--eviction-hard", eviction_hard]
+        flags += _isolating_flags(folder, port, page_port)
         tls, authority = await make_tls(_HOST)
-        async with MiniCluster(host=_HOST, ssl_context=tls) as cluster:
+        async with MiniCluster(host=_HOST, ssl_context=tls, kubelet_host=_HOST) as cluster:
             cluster.write_kubeconfig(kubeconfig, certificate_authority=authority)
             async with _daemon(flags, log) as daemon:
                 screen = live_screen if sys.stdout.isatty() else plain_lines
-                with screen(_footer(kubeconfig, log)) as show:
+                with screen(_footer(kubeconfig, log, f"http://{_HOST}:{page_port}/")) as show:
                     await _show_node(cluster, config, show, daemon=daemon, stop=stop, end=end)
                 if daemon.returncode is not None:
                     raise StartError(f"the daemon ended with exit code {daemon.returncode}:\n{_last_lines(log)}")
@@ -74,15 +76,20 @@ async def make_tls(host: str) -> tuple[ssl.SSLContext, str]:
     return context, pair.certificate_pem
 
 
-def _isolating_flags(folder: str) -> list[str]:
+def _free_ports() -> tuple[int, int]:
+    """Return two ports on which nobody listens: for the kubelet's API, and for the status page."""
+    with socket.socket() as first, socket.socket() as second:
+        first.bind((_HOST, 0))
+        second.bind((_HOST, 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _isolating_flags(folder: str, port: int, page_port: int) -> list[str]:
     """Return flags that keep the daemon apart from a kubelet and from other users of this machine.
 
     Its API serves the log files of the user who started the demo, so it requires the embedded cluster's token.
     """
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port = probe.getsockname()[1]
-    serving = ["--address", _HOST, "--port", str(port), "--read-only-port", "0", "--healthz-port", "0"]
+    serving = ["--address", _HOST, "--port", str(port), "--read-only-port", "0", "--healthz-port", str(page_port)]
     callers = ["--anonymous-auth=false", "--authentication-token-webhook", "--authorization-mode=Webhook"]
     return [*serving, *callers, "--cert-dir", str(Path(folder, "pki"))]
 
@@ -112,7 +119,8 @@ async def _scene(cluster: MiniCluster, host: LinuxHost, config: Config) -> Scene
     return Scene(
         node=cast("NodeObject | None", node),
         lease=cast("LeaseObject | None", store.get("leases.coordination.k8s.io", name, lease.LEASE_NAMESPACE)),
-        events=store.list("events", events.EVENT_NAMESPACE),
+        events=store.list("events"),
+        pods=store.list("pods"),
         signals=signal_observations(await host.glance()),
         thresholds=config.node.eviction.hard,
         now=datetime.now(UTC),
@@ -149,16 +157,18 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _footer(kubeconfig: Path, log: Path) -> str:
-    kubectl = f"kubectl --kubeconfig {kubeconfig}"
+def _footer(kubeconfig: Path, log: Path, page: str) -> str:
     return "\n".join(
         (
-            "Try, in another terminal:",
-            f"  {kubectl} get nodes -o wide",
-            f"  {kubectl} describe node",
-            f"  {kubectl} get lease -A -w",
-            f"  {kubectl} get events",
-            f"  tail -f {log}",
+            f"The node's page: {page}",
+            f"Its log: {log}",
+            "Try, in another terminal (Deployments and CRDs need a real API server):",
+            f"  export KUBECONFIG={kubeconfig}",
+            "  kubectl run web --image=nginx",
+            "  kubectl get pods -o wide",
+            "  kubectl logs web",
+            "  kubectl top node",
+            "  kubectl describe node",
         )
     )
 

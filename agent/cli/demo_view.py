@@ -12,6 +12,8 @@ from agent.core.quantity import Quantity
 from agent.core.times import parse_time
 
 _EVENTS_SHOWN = 6
+_PODS_SHOWN = 4
+_BORDER_LINES = 2
 _SUMMARY_SECONDS = 10.0
 
 
@@ -22,6 +24,7 @@ class Scene:
     node: NodeObject | None
     lease: LeaseObject | None
     events: Sequence[Object]
+    pods: Sequence[Object]
     signals: Mapping[str, Observation]
     thresholds: Sequence[Threshold]
     now: datetime
@@ -33,20 +36,24 @@ class Scene:
 
 
 Show = Callable[[Scene], None]
+Section = tuple[str, list[list[str]]]
+"""A title, and rows of cells."""
 
 
 @contextmanager
 def live_screen(footer: str) -> Iterator[Show]:
-    """Draw each scene over the last one, small enough for 24 lines."""
+    """Draw each scene over the last one, below the footer; events have the lines that are left of the terminal."""
     from rich.console import Console  # noqa: PLC0415  a quarter of a second that only a terminal pays for
     from rich.live import Live  # noqa: PLC0415
     from rich.panel import Panel  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    console = Console()
+
     def drawn(scene: Scene) -> Panel:
         page = Table.grid(padding=(0, 2))
-        for title, rows in sections(scene):
+        for title, rows in fitting(list(sections(scene)), console.height - footer.count("\n") - 2):
             table = Table.grid(padding=(0, 2))
             for row in rows:
                 table.add_row(
@@ -55,10 +62,33 @@ def live_screen(footer: str) -> Iterator[Show]:
             page.add_row(Text(title, style="bold cyan"), table)
         return Panel(page, title="fake-kubelet demo", subtitle="Ctrl-C ends it")
 
-    console = Console()
-    console.print(Text(footer, style="dim"))
-    with Live(console=console, auto_refresh=False) as live:
-        yield lambda scene: live.update(drawn(scene), refresh=True)
+    def begun() -> Live:
+        console.print(Text(footer, style="dim"))
+        live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+        live.start()
+        return live
+
+    live, size = begun(), console.size
+
+    def show(scene: Scene) -> None:
+        nonlocal live, size
+        if console.size != size:  # the terminal has wrapped the lines anew, and nobody knows where they are now
+            live.stop()
+            console.clear()
+            live, size = begun(), console.size
+        live.update(drawn(scene), refresh=True)
+
+    try:
+        yield show
+    finally:
+        live.stop()
+
+
+def fitting(page: list[Section], lines: int) -> list[Section]:
+    """Return the page with as many of its last section's rows, the newest, as so many lines have room for."""
+    *others, (title, rows) = page
+    room = lines - _BORDER_LINES - sum(len(section_rows) for _, section_rows in others)
+    return [*others, (title, rows[-max(1, room) :])]
 
 
 def _colour(subject: str, cell: str) -> str:
@@ -100,8 +130,8 @@ def _text(scene: Scene) -> Iterator[str]:
             yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
 
 
-def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield the sections of the view, each with a title and rows of cells."""
+def sections(scene: Scene) -> Iterator[Section]:
+    """Yield the sections of the view."""
     if scene.node is None:
         yield "Node", [["waiting for the node to register itself"]]
         return
@@ -109,8 +139,9 @@ def sections(scene: Scene) -> Iterator[tuple[str, list[list[str]]]]:
     addresses = [entry["address"] for entry in status.get("addresses", []) if entry["type"] == "InternalIP"]
     yield "Node", [[scene.node["metadata"]["name"], status["nodeInfo"]["kubeletVersion"], " ".join(addresses)]]
     yield "Conditions", [_condition(scene, kind) for kind in ("Ready", *PRESSURE_TYPES)]
-    yield "Resources", [["", "capacity", "allocatable"], *_resources(status)]
+    yield "Resources", _resources(status)
     yield "Heartbeat", [["lease", _lease(scene)], ["status", _report(scene, status)]]
+    yield "Pods", [[_pod_counts(scene)], [_newest_pods(scene)]]
     newest = sorted(scene.events, key=lambda event: event["metadata"]["creationTimestamp"])[-_EVENTS_SHOWN:]
     yield "Events", [_event(event, scene.now) for event in newest] or [["none yet"]]
 
@@ -121,7 +152,8 @@ def summary_line(scene: Scene) -> str:
         return "waiting for the node to register itself"
     status = scene.node["status"]
     states = " ".join(f"{kind}={_state(status, kind)}" for kind in ("Ready", *PRESSURE_TYPES))
-    return f"node {scene.node['metadata']['name']} {states} | lease {_lease(scene)} | status {_report(scene, status)}"
+    heartbeat = f"lease {_lease(scene)} | status {_report(scene, status)}"
+    return f"node {scene.node['metadata']['name']} {states} | {heartbeat} | pods: {_pod_counts(scene)}"
 
 
 def _condition(scene: Scene, kind: str) -> list[str]:
@@ -155,9 +187,24 @@ def _amount(signal: str, amount: int) -> str:
 
 
 def _resources(status: NodeStatus) -> list[list[str]]:
-    allocatable = status.get("allocatable", {})
-    rows = ((name, str(text), str(allocatable.get(name, "-"))) for name, text in status.get("capacity", {}).items())
-    return [list(row) for row in rows if Quantity.parse(row[1]).nano]
+    """Return a column for each resource that the node has."""
+    capacity, allocatable = status.get("capacity", {}), status.get("allocatable", {})
+    names = [name for name, text in capacity.items() if Quantity.parse(str(text)).nano]
+    return [
+        ["", *names],
+        ["capacity", *(str(capacity[name]) for name in names)],
+        ["allocatable", *(str(allocatable.get(name, "-")) for name in names)],
+    ]
+
+
+def _pod_counts(scene: Scene) -> str:
+    phases = [pod["status"].get("phase") for pod in scene.pods]
+    return f"{phases.count('Running')} running, {phases.count('Pending')} pending, {len(phases)} in total"
+
+
+def _newest_pods(scene: Scene) -> str:
+    newest = sorted(scene.pods, key=lambda pod: pod["metadata"]["creationTimestamp"], reverse=True)[:_PODS_SHOWN]
+    return ", ".join(f"{pod['metadata']['name']} {pod['status'].get('phase')}" for pod in newest) or "none yet"
 
 
 def _lease(scene: Scene) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _WINDOW_SECONDS = 1.0
 _LONGEST_WINDOW_SECONDS = 60.0
-_KIBI = 1024
 _LINE = re.compile(r"(node|container)_(cpu_usage_seconds_total|memory_working_set_bytes)(?:\{(.*)\})? (\S+) (\d+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -173,4 +172,4 @@ def window_between(before: Sample, after: Sample) -> Window:
 
 
 def _usage(usage: Usage) -> Object:
-    return {"cpu": str(Quantity(usage.cpu_nanocores)), "memory": f"{-(-usage.memory_bytes // _KIBI)}Ki"}
+    return {"cpu": str(Quantity(usage.cpu_nanocores)), "memory": str(Quantity.of_bytes(usage.memory_bytes))}

@@ -1,6 +1,8 @@
 """Stock metrics-server beside a control plane, reached through the API server as in any cluster."""
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -117,6 +119,18 @@ class MetricsServer:
                 "spec": group | {"service": here | {"port": self._port}},
             },
         ]
+
+
+def check_node_metrics(found: Mapping[str, Any]) -> None:
+    """Check the form of NodeMetrics, which is the same for metrics-server and the embedded cluster."""
+    assert found.keys() == {"kind", "apiVersion", "metadata", "timestamp", "window", "usage"}
+    assert (found["kind"], found["apiVersion"]) == ("NodeMetrics", "metrics.k8s.io/v1beta1")
+    assert found["metadata"].keys() >= {"name", "creationTimestamp", "labels"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["timestamp"])
+    assert re.fullmatch(r"(\d+m)?\d+(\.\d+)?s", found["window"])
+    assert found["usage"].keys() == {"cpu", "memory"}
+    assert re.fullmatch(r"\d+[num]?", found["usage"]["cpu"])
+    assert re.fullmatch(r"\d+([KMG]i)?", found["usage"]["memory"])
 
 
 def _binding(kind: str, role: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -30,6 +30,7 @@ class StubKubelet:
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.answers: dict[str, tuple[int, str]] = {}
+        self.sequences: dict[str, Iterator[str]] = {}  # texts that a path answers with, one after the other
         self.released = threading.Event()  # an answer with `…` waits for it at that place
         self.echoing = 0  # upgraded connections
         self.address = machine_address()
@@ -71,6 +72,8 @@ class StubKubelet:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 stub.received.append(Received(self.command, target.path, query, self.headers, body))
                 status, text = stub.answers.get(target.path, (200, "ok"))
+                if target.path in stub.sequences:
+                    text = next(stub.sequences[target.path])
                 if "Upgrade" in self.headers and target.path not in stub.answers:
                     self._echo()
                 else:

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cluster.api import NOBODY, bearer
-from tests.cluster.command import completed, run
+from tests.cluster.api import NOBODY, PLAIN, bearer
+from tests.cluster.command import completed
 from tests.cluster.hostile import HostileDirectory
 from tests.cluster.process import Process
+from tests.cluster.terminal import Terminal
 from tests.cluster.waiting import eventually
 
 COMMAND = [sys.executable, "-m", "agent", "demo"]
@@ -34,7 +35,7 @@ class Demo(Process):
 
     @property
     def kubeconfig(self):
-        return Path(re.search(r"--kubeconfig (\S+)", self.log_text())[1])
+        return Path(re.search(r"KUBECONFIG=(\S+)", self.log_text())[1])
 
     def end(self):
         """Its exit code after Ctrl-C."""
@@ -125,14 +126,103 @@ def test_the_daemon_does_not_outlive_a_demo_that_is_killed(start_demo):
     eventually(lambda: not Path(f"/proc/{daemon}").exists())
 
 
-def test_stock_kubectl_works_against_it(shared, binaries):
-    def kubectl(*arguments):
-        return run([str(binaries / "kubectl"), "--kubeconfig", str(shared.kubeconfig), *arguments])
+@pytest.fixture(scope="module")
+def kubectl(shared, binaries, tmp_path_factory):
+    """Runs the kubectl of the version that the demo claims."""
+    home = tmp_path_factory.mktemp("home")
+    env = {"KUBECONFIG": str(shared.kubeconfig), "HOME": str(home), "KUBERC": "off"}
 
-    assert re.search(r"\S+ +Ready +<none> +\S+ +v1\.36\.3\+fake-kubelet", kubectl("get", "nodes"))
-    assert "KubeletReady" in kubectl("describe", "node")
-    assert "kube-node-lease" in kubectl("get", "lease", "-A")
-    assert "Starting kubelet." in kubectl("get", "events")
+    def kubectl(*words):
+        return completed([str(binaries / "kubectl"), *words], env=env)
+
+    return kubectl
+
+
+@pytest.fixture(scope="module")
+def web(kubectl):
+    """A pod that runs, made by the line that the demo prints."""
+    running = re.compile(r"web +1/1 +Running +0 +\S+ +10\.244\.\S+ +\S+ ")
+    made = kubectl("run", "web", "--image=nginx")
+    assert made.stdout == "pod/web created\n", made.stderr
+    eventually(lambda: running.search(kubectl("get", "pods", "-o", "wide").stdout))
+    return "web"
+
+
+def test_every_printed_line_works(shared, kubectl, web):
+    printed = re.findall(r"^  kubectl (.*)$", shared.log_text(), re.MULTILINE)
+    assert printed[0] == "run web --image=nginx"  # by the fixture
+    said = {line: kubectl(*line.split()) for line in printed[1:]}
+    assert {line: done.stderr for line, done in said.items() if done.returncode} == {}
+    assert "runs in name only" in said["logs web"].stdout
+    assert re.search(r"\S+ +\d+m +\d+% +\d+Mi +\d+% ", said["top node"].stdout)
+    assert "KubeletReady" in said["describe node"].stdout
+
+
+def test_stock_kubectl_works_against_it(kubectl):
+    assert re.search(r"\S+ +Ready +<none> +\S+ +v1\.36\.3\+fake-kubelet", kubectl("get", "nodes").stdout)
+    assert "kube-node-lease" in kubectl("get", "lease", "-A").stdout
+    assert "Starting kubelet." in kubectl("get", "events").stdout
+
+
+@pytest.mark.parametrize("words", ["exec web -- ls", "exec -i web -- sh", "attach web", "port-forward web 0:80"])
+def test_what_needs_a_container_ends_with_a_clear_sentence(kubectl, web, words):
+    done = kubectl(*words.split())
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("no containers run on this node: it is a fake-kubelet")
+
+
+def test_a_log_can_be_followed(kubectl, web):
+    assert "runs in name only" in kubectl("logs", "--follow", "--tail=1", "web").stdout
+
+
+def test_a_deployment_needs_a_real_cluster_and_it_says_so(kubectl):
+    done = kubectl("create", "deployment", "web", "--image=nginx")
+    assert done.returncode == 1
+    assert "the embedded cluster of fake-kubelet has no deployments.apps; that needs a real API server" in done.stderr
+
+
+def test_a_node_can_be_drained_and_used_again(start_demo, binaries, tmp_path):
+    demo = start_demo()
+    env = {"KUBECONFIG": str(demo.kubeconfig), "HOME": str(tmp_path), "KUBERC": "off"}
+
+    def kubectl(*words):
+        done = completed([str(binaries / "kubectl"), *words], env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    kubectl("run", "first", "--image=i")
+    kubectl("wait", "--for=condition=Ready", "pod/first", "--timeout=120s")
+    (node,) = kubectl("get", "nodes", "-o", "name").split()
+    assert "pod/first evicted" in kubectl("drain", node, "--force")
+    kubectl("run", "second", "--image=i")
+    eventually(lambda: "1 node(s) were unschedulable" in kubectl("describe", "pod", "second"))
+    kubectl("uncordon", node)
+    kubectl("wait", "--for=condition=Ready", "pod/second", "--timeout=120s")
+    demo.wait_for("pods: 1 running, 0 pending, 1 in total")
+
+
+def test_it_names_the_page_of_the_node(shared):
+    port = int(re.search(r"page: http://127\.0\.0\.1:(\d+)/", shared.log_text())[1])
+    page = eventually(lambda: PLAIN.ask(port, "GET", "/"))
+    assert (page.status, page.headers["Content-Type"].partition(";")[0]) == (200, "text/html")
+
+
+def test_it_is_drawn_anew_when_the_terminal_is_resized(tmp_path):
+    with Terminal(COMMAND, env={"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}) as terminal:
+        terminal.resize(columns=100, lines=40)
+        terminal.wait_for(border(100))
+        terminal.wait_for("kubelet is posting ready status")
+        terminal.resize(columns=70, lines=24)
+        drawn = terminal.wait_for(rf"\x1b\[2J(?!.*\x1b\[2J).*{border(70)}.*Ctrl-C ends it")
+        assert "Try, in another terminal" in drawn  # the lines to paste are there again
+        assert border(100) not in drawn
+        assert "0 running, 0 pending, 0 in total" in drawn
+
+
+def border(columns):
+    """The upper border of the view on a terminal of this width."""
+    dashes = columns - len("╭ fake-kubelet demo ╮")
+    return f"╭{'─' * (dashes // 2)} fake-kubelet demo {'─' * (dashes - dashes // 2)}╮"
 
 
 def test_other_users_of_the_machine_are_told_nothing(shared):

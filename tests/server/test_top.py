@@ -19,7 +19,7 @@ from agent.core.times import parse_seconds
 from tests.cluster.agent_process import AgentProcess
 from tests.cluster.api import NODES, SIGNING_REQUESTS
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.metrics_server import MetricsServer
+from tests.cluster.metrics_server import MetricsServer, check_node_metrics
 from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
@@ -131,6 +131,7 @@ def test_kubectl_top_agrees_with_proc_while_a_core_burns(
 ) -> None:
     begun = time.time()
     metrics, (_, cpu, _, memory, _) = eventually(lambda: _told_since(control_plane, cluster, begun), every=0.5)
+    check_node_metrics(metrics)
     cores, used = Quantity.parse(cpu).millis / 1000, Quantity.parse(memory).value
 
     end, seconds = datetime.fromisoformat(metrics["timestamp"]).timestamp(), parse_seconds(metrics["window"])
