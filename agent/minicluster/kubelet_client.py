@@ -28,6 +28,7 @@ Headers = CIMultiDict[str] | CIMultiDictProxy[str]
 
 _IN_PATHS = "/:@!$&'()*+,;=~"
 _CONNECT_SECONDS = 10.0
+_READ_SECONDS = 10.0
 _ERROR_BYTES = 50_000
 _MOST_UNSENT_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 0.05
@@ -50,10 +51,14 @@ class KubeletClient:
             await self._session.close()
 
     async def read(self, location: KubeletLocation) -> str:
-        """Return what a kubelet answers to a GET. Raises StatusError if that is an error."""
-        async with self._request("GET", self._url(location)) as response:
-            await _check(response, location.node_name)
-            return await response.text()
+        """Return what a kubelet answers to a GET. Raises StatusError if that is an error, or does not come."""
+        url = self._url(location)
+        try:
+            async with asyncio.timeout(_READ_SECONDS), self._request("GET", url) as response:
+                await _check(response, location.node_name)
+                return await response.text()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _UnreachableError(url, error) from error
 
     async def log(self, request: web.Request, location: KubeletLocation, pod_name: str) -> web.StreamResponse:
         """Answer with the log of a container, as it comes in. Raises StatusError if the kubelet has none."""
@@ -75,11 +80,12 @@ class KubeletClient:
     async def proxy(self, request: web.Request, node_name: str) -> web.StreamResponse:
         """Pass a request for /api/v1/nodes/NAME/proxy/… on to a kubelet, and the answer back."""
         *home, path = quote(request.path, safe=_IN_PATHS).split("/", 6)
-        query = _with_mark(request.rel_url.raw_query_string)
         if len(home) < 6:
-            raise web.HTTPMovedPermanently(f"{request.path}/{query}")
-        url = self._url(KubeletLocation(node_name, f"/{path}", request.rel_url.raw_query_string))
-        body = await request.read()
+            raise web.HTTPMovedPermanently(f"{request.path}/{_with_mark(request.rel_url.raw_query_string)}")
+        location = KubeletLocation(node_name, f"/{path}", request.rel_url.raw_query_string)
+        if _asks_for_upgrade(request):
+            return await self.upgrade(request, location)
+        url, body = self._url(location), await request.read()
         try:
             async with self._request(request.method, url, _passed_on(request.headers), body or None) as response:
                 headers = _answered(response.headers)

@@ -28,24 +28,21 @@ _LONGEST_WINDOW_SECONDS = 60.0
 _LINE = re.compile(r"(node|container)_(cpu_usage_seconds_total|memory_working_set_bytes)(?:\{(.*)\})? (\S+) (\d+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
-NODE_METRICS = Resource(
-    group="metrics.k8s.io",
-    version="v1beta1",
-    plural="nodes",
-    singular="",
-    kind="NodeMetrics",
-    namespaced=False,
-    verbs=("get", "list"),
-)
-POD_METRICS = Resource(
-    group="metrics.k8s.io",
-    version="v1beta1",
-    plural="pods",
-    singular="",
-    kind="PodMetrics",
-    namespaced=True,
-    verbs=("get", "list"),
-)
+
+def _resource(plural: str, kind: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group="metrics.k8s.io",
+        version="v1beta1",
+        plural=plural,
+        singular="",
+        kind=kind,
+        namespaced=namespaced,
+        verbs=("get", "list"),
+    )
+
+
+NODE_METRICS = _resource("nodes", "NodeMetrics", namespaced=False)
+POD_METRICS = _resource("pods", "PodMetrics", namespaced=True)
 METRICS = (NODE_METRICS, POD_METRICS)
 
 

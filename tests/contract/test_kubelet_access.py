@@ -157,6 +157,15 @@ def test_an_upgraded_connection_reaches_the_kubelet(
     assert received.headers["X-Stream-Protocol-Version"] == "v4.channel.k8s.io"
 
 
+def test_the_proxy_passes_upgrades_on_too(api: Api, pod: str, kubelet: StubKubelet, name: str) -> None:
+    path = f"{NODES}/{name}/proxy/attach/default/{name}/main"
+    with api.upgraded("GET", path, SPDY | {"Upgrade": "websocket"}) as (status, headers, connection):
+        assert (status, headers["Upgrade"]) == (101, "websocket")
+        connection.sendall(b"end")
+        assert exactly(connection, 3) == b"end"
+    assert [received.path for received in kubelet.received] == [f"/attach/default/{name}/main"]
+
+
 def exactly(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size and (part := connection.recv(size - len(data))):
