@@ -33,6 +33,7 @@ from agent.minicluster.node_strategy import NODES
 from agent.minicluster.object_store import ObjectStore
 from agent.minicluster.registry import GenericRegistry
 from agent.minicluster.scheduler import Scheduler
+from agent.minicluster.taint_eviction import TaintEviction
 
 if TYPE_CHECKING:
     import ssl
@@ -71,7 +72,8 @@ class MiniCluster:
         self._ssl_context = ssl_context
         self._registry = GenericRegistry(self.store, now=now)
         authenticator = Authenticator(host=host, token=self.token, usernames=tokens or {})
-        self._kubelets = KubeletClient(self.store, token=authenticator.kubelet_token, host=kubelet_host)
+        self.kubelet_token = authenticator.kubelet_token
+        self._kubelets = KubeletClient(self.store, token=self.kubelet_token, host=kubelet_host)
         self._server = ApiServer(
             registry=self._registry,
             resources=RESOURCES,
@@ -82,6 +84,7 @@ class MiniCluster:
         self._monitor = NodeMonitor(self._registry, node_monitor or NodeMonitorOptions(), now=now)
         self._reconciler = NodeReconciler(self._registry, now=now)
         self._scheduler = Scheduler(self._registry, now=now)
+        self._taint_eviction = TaintEviction(self._registry, now=now)
         self._exit = AsyncExitStack()
 
     @property
@@ -99,8 +102,9 @@ class MiniCluster:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             nodes = GarbageCollector(self._registry, NODES, NODE_DEPENDENTS)
             namespaces = GarbageCollector(self._registry, NAMESPACES, NAMESPACE_CONTENT)
-            following = (self._scheduler.follow_pods, self._scheduler.follow_nodes, nodes.run, namespaces.run)
-            loops = (self._reconciler.run, self._monitor.run, *following, listener.run)
+            followers = (self._scheduler, self._taint_eviction)
+            following = [follow for one in followers for follow in (one.follow_pods, one.follow_nodes)]
+            loops = [self._reconciler.run, self._monitor.run, *following, nodes.run, namespaces.run, listener.run]
             tasks = [group.create_task(loop(), name=loop.__qualname__) for loop in loops]
             for task in tasks:
                 stack.callback(task.cancel)

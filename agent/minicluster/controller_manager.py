@@ -65,21 +65,23 @@ class NodeReconciler:
         if change.new is None:
             if change.old is not None:
                 self._cidrs.release(change.old)
-                record_event(
-                    self._registry, change.old, "RemovingNode", "event: Removing Node {} from Controller", self._now()
-                )
+                self._record(change.old, "RemovingNode", "event: Removing Node {} from Controller")
             return
         name = change.new["metadata"]["name"]
         node = self._registry.store.get(NODES.key, name)
         if node is None or node["metadata"]["uid"] != change.new["metadata"]["uid"]:
             return  # a later change has the present state
         if change.old is None:
-            record_event(self._registry, node, "RegisteredNode", "event: Registered Node {} in Controller", self._now())
+            self._record(node, "RegisteredNode", "event: Registered Node {} in Controller")
         wanted = with_beta_labels(with_pod_cidr(node, self._cidrs.allocate(node)))
         self._count_changes()
         wanted = with_condition_taints(wanted, self._now(), self._zones.eviction_mode(wanted))
         if wanted != node:
             self._registry.store.put(NODES.key, wanted)
+
+    def _record(self, node: Object, reason: str, what: str) -> None:
+        name = node["metadata"]["name"]
+        record_event(self._registry, node, reason, f"Node {name} {what.format(name)}", self._now())
 
     def _count_changes(self) -> None:
         """Bring the zones up to date with the store, which may be ahead of the change that is reconciled."""
@@ -175,7 +177,8 @@ class NodeMonitor:
             return
         self._registry.store.put(NODES.key, unknown)
         if is_node_ready(node):
-            record_event(self._registry, node, "NodeNotReady", "status is now: NodeNotReady", self._now())
+            message = f"Node {node['metadata']['name']} status is now: NodeNotReady"
+            record_event(self._registry, node, "NodeNotReady", message, self._now())
 
 
 class GarbageCollector:
@@ -223,22 +226,32 @@ NODE_DEPENDENTS = (LEASES, CSINODES, PODS)
 NAMESPACE_CONTENT = (PODS, EVENTS, LEASES)
 
 
-def record_event(registry: GenericRegistry, node: Object, reason: str, what: str, now: datetime) -> None:
-    """Record an event about a node, as the node controller does."""
-    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+def record_event(
+    registry: GenericRegistry,
+    about: Object,
+    reason: str,
+    message: str,
+    now: datetime,
+    *,
+    component: str = "node-controller",
+) -> None:
+    """Record an event about a node or a pod, as a controller does."""
+    metadata = about["metadata"]
+    namespace, name = metadata.get("namespace"), metadata["name"]
+    involved = {"kind": about["kind"], "name": name, "uid": metadata["uid"], "apiVersion": about["apiVersion"]}
     event = {
-        "metadata": {"name": f"{name}.{int(now.timestamp() * 1e9):x}", "namespace": "default"},
-        "involvedObject": {"kind": "Node", "name": name, "uid": uid, "apiVersion": "v1"},
+        "metadata": {"name": f"{name}.{int(now.timestamp() * 1e9):x}", "namespace": namespace or "default"},
+        "involvedObject": involved | ({"namespace": namespace} if namespace else {}),
         "reason": reason,
-        "message": f"Node {name} {what.format(name)}",
-        "source": {"component": "node-controller"},
+        "message": message,
+        "source": {"component": component},
         "firstTimestamp": timestamp(now),
         "lastTimestamp": timestamp(now),
         "count": 1,
         "type": "Normal",
-        "reportingComponent": "node-controller",
+        "reportingComponent": component,
     }
     try:
-        registry.create(EVENTS, "default", event)
+        registry.create(EVENTS, namespace or "default", event)
     except StatusError:
-        return  # two events of one node at one time have one name
+        return  # two events of one object at one time have one name

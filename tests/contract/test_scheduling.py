@@ -316,3 +316,38 @@ def test_a_binding_is_for_one_pod(api: Api, pod: Create, name: str) -> None:
 def test_quantities_are_written_in_their_canonical_form(api: Api, pod: Create) -> None:
     path = pod(schedulerName="nobody", containers=[container({"requests": {"cpu": 1, "memory": "1024Ki"}})])
     assert api.get(path)["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Mi"}
+
+
+def tainted(api: Api, name: str) -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoExecute"}
+    assert api.ask("PATCH", f"{NODES}/{name}", {"spec": {"taints": [taint]}}).status == 200
+
+
+def test_a_taint_that_is_not_tolerated_evicts_pods(api: Api, node: Create, pod: Create, name: str) -> None:
+    node()
+    evicted = pod()
+    node_of(api, evicted)
+    tainted(api, name)
+    found = eventually(lambda: api.get(evicted), lambda found: "deletionTimestamp" in found["metadata"])
+    (condition,) = [entry for entry in found["status"]["conditions"] if entry["type"] == "DisruptionTarget"]
+    assert (condition["status"], condition["reason"]) == ("True", "DeletionByTaintManager")
+    assert condition["message"] == "Taint manager: deleting due to NoExecute taint"
+    event = eventually(lambda: events(api, evicted, "TaintManagerEviction"))[0]
+    assert (event["type"], event["source"]) == ("Normal", {"component": "taint-eviction-controller"})
+    assert event["message"] == f"Marking for deletion Pod default/{name}"
+
+
+def test_a_pod_that_tolerates_the_taint_stays(api: Api, node: Create, pod: Create, name: str) -> None:
+    node()
+    evicted, staying = pod("-evicted"), pod("-staying", tolerations=[{"key": "a", "operator": "Exists"}])
+    for path in (evicted, staying):
+        node_of(api, path)
+    tainted(api, name)
+    eventually(lambda: "deletionTimestamp" in api.get(evicted)["metadata"])
+    assert "deletionTimestamp" not in api.get(staying)["metadata"]
+
+
+def test_a_pod_that_comes_to_a_tainted_node_is_evicted(api: Api, node: Create, pod: Create, name: str) -> None:
+    node(taints=[{"key": "a", "effect": "NoExecute"}])
+    path = pod(nodeName=name)
+    eventually(lambda: "deletionTimestamp" in api.get(path)["metadata"])

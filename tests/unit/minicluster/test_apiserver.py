@@ -169,3 +169,16 @@ async def test_it_ends_in_spite_of_strangers() -> None:
         with socket.create_connection(address) as stranger:
             await asyncio.sleep(0)
             assert stranger.fileno() > 0
+
+
+async def test_what_the_cluster_shows_to_kubelets_is_known_in_a_review_and_opens_nothing() -> None:
+    """A Node may have any address, so whoever is there must not become the administrator."""
+    async with MiniCluster() as cluster:
+        shown = cluster.kubelet_token
+        assert await status(cluster, "GET", "/api/v1/nodes", {"Authorization": f"Bearer {shown}"}) == 401
+        headers = {"Authorization": f"Bearer {cluster.token}"}
+        async with aiohttp.ClientSession() as session:
+            url = f"{cluster.url}/apis/authentication.k8s.io/v1/tokenreviews"
+            async with session.post(url, json={"spec": {"token": shown}}, headers=headers, timeout=ANSWER) as response:
+                reviewed = (await response.json())["status"]
+        assert (reviewed["authenticated"], reviewed["user"]["username"]) == (True, "kube-apiserver-kubelet-client")
