@@ -81,7 +81,7 @@ class NodeReconciler:
 
     def _record(self, node: Object, reason: str, what: str) -> None:
         name = node["metadata"]["name"]
-        record_event(self._registry, node, reason, f"Node {name} {what.format(name)}", self._now())
+        record_event(self._registry, _reference(node), reason, f"Node {name} {what.format(name)}", self._now())
 
     def _count_changes(self) -> None:
         """Bring the zones up to date with the store, which may be ahead of the change that is reconciled."""
@@ -178,7 +178,7 @@ class NodeMonitor:
         self._registry.store.put(NODES.key, unknown)
         if is_node_ready(node):
             message = f"Node {node['metadata']['name']} status is now: NodeNotReady"
-            record_event(self._registry, node, "NodeNotReady", message, self._now())
+            record_event(self._registry, _reference(node), "NodeNotReady", message, self._now())
 
 
 class GarbageCollector:
@@ -226,6 +226,11 @@ NODE_DEPENDENTS = (LEASES, CSINODES, PODS)
 NAMESPACE_CONTENT = (PODS, EVENTS, LEASES)
 
 
+def _reference(node: Object) -> Object:
+    metadata = node["metadata"]
+    return {"kind": "Node", "name": metadata["name"], "uid": metadata["uid"], "apiVersion": "v1"}
+
+
 def record_event(
     registry: GenericRegistry,
     about: Object,
@@ -235,13 +240,11 @@ def record_event(
     *,
     component: str = "node-controller",
 ) -> None:
-    """Record an event about a node or a pod, as a controller does."""
-    metadata = about["metadata"]
-    namespace, name = metadata.get("namespace"), metadata["name"]
-    involved = {"kind": about["kind"], "name": name, "uid": metadata["uid"], "apiVersion": about["apiVersion"]}
+    """Record an event about what an ObjectReference refers to, as a controller does."""
+    namespace = about.get("namespace", "default")
     event = {
-        "metadata": {"name": f"{name}.{int(now.timestamp() * 1e9):x}", "namespace": namespace or "default"},
-        "involvedObject": involved | ({"namespace": namespace} if namespace else {}),
+        "metadata": {"name": f"{about['name']}.{int(now.timestamp() * 1e9):x}", "namespace": namespace},
+        "involvedObject": about,
         "reason": reason,
         "message": message,
         "source": {"component": component},
@@ -252,6 +255,6 @@ def record_event(
         "reportingComponent": component,
     }
     try:
-        registry.create(EVENTS, namespace or "default", event)
+        registry.create(EVENTS, namespace, event)
     except StatusError:
         return  # two events of one object at one time have one name

@@ -75,8 +75,9 @@ class TaintEviction:
         if is_tolerated or is_terminating(typed) or is_terminal(typed):
             return
         metadata = pod["metadata"]
+        about = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "namespace": metadata["namespace"]}
         message = f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}"
-        record_event(self._registry, pod, "TaintManagerEviction", message, self._now(), component=_COMPONENT)
+        record_event(self._registry, about, "TaintManagerEviction", message, self._now(), component=_COMPONENT)
         self._registry.store.put(PODS.key, with_condition(pod, _DISRUPTION, self._now()))
         self._registry.delete(PODS, metadata["namespace"], metadata["name"])
 

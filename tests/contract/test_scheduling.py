@@ -332,7 +332,10 @@ def test_a_taint_that_is_not_tolerated_evicts_pods(api: Api, node: Create, pod: 
     (condition,) = [entry for entry in found["status"]["conditions"] if entry["type"] == "DisruptionTarget"]
     assert (condition["status"], condition["reason"]) == ("True", "DeletionByTaintManager")
     assert condition["message"] == "Taint manager: deleting due to NoExecute taint"
-    event = eventually(lambda: events(api, evicted, "TaintManagerEviction"))[0]
+    selector = f"involvedObject.name={name},reason=TaintManagerEviction"
+    event = eventually(lambda: api.ask("GET", EVENTS, fieldSelector=selector).json()["items"])[0]
+    about = {"kind": "Pod", "apiVersion": "v1", "name": name, "namespace": "default"}
+    assert event["involvedObject"] == about
     assert (event["type"], event["source"]) == ("Normal", {"component": "taint-eviction-controller"})
     assert event["message"] == f"Marking for deletion Pod default/{name}"
 
