@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from agent.core.quantity import parse_quantity
+from agent.core.quantity import QuantityError, parse_quantity
 from agent.minicluster.status_errors import StatusCause, bad_request
 from agent.minicluster.strategy import MalformedError
 
@@ -33,9 +33,6 @@ _LABEL_PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL_PART}(\.{_LABEL_PART})*")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-_SUFFIX = re.compile(r"|[numkMGTPE]|[KMGTPE]i|[eE][-+]?\d+")
 _MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{6})(Z|[+-]\d\d:\d\d)")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -172,11 +169,10 @@ def validate_label_value(field: str, value: str) -> list[StatusCause]:
 def check_quantities(values: Any) -> None:
     """Every value of a resource list parses as a quantity; it is written in its canonical form from now on."""
     for name, value in (values or {}).items():
-        match = _QUANTITY.fullmatch(str(value))
-        if match is None or not _NUMBER.fullmatch(match[1]) or not _SUFFIX.fullmatch(match[2]):
-            rule = f"^{_QUANTITY.pattern}$"
-            raise MalformedError(f"quantities must match the regular expression '{rule}'")
-        values[name] = str(parse_quantity(str(value)))
+        try:
+            values[name] = str(parse_quantity(str(value)))
+        except QuantityError as error:
+            raise MalformedError(str(error)) from error
 
 
 def check_micro_time(value: Any) -> None:

@@ -61,6 +61,7 @@ def _decode(pod: Object) -> None:
         tag = container.get("image", "").rpartition("/")[2].partition(":")[2]
         container.setdefault("imagePullPolicy", "Always" if tag in {"", "latest"} else "IfNotPresent")
         _decode_resources(container["resources"])
+    _decode_resources(spec.get("resources") or {})
     check_quantities(spec.get("overhead"))
     if spec.get("containers"):
         request_of(cast("PodObject", pod))  # what the scheduler reads must be there in the right types

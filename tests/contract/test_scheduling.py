@@ -318,6 +318,14 @@ def test_quantities_are_written_in_their_canonical_form(api: Api, pod: Create) -
     assert api.get(path)["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Mi"}
 
 
+@pytest.mark.parametrize("amount", ["a lot", "1Zi", "--1"])
+def test_a_request_is_a_quantity(api: Api, name: str, amount: str) -> None:
+    spec = {"automountServiceAccountToken": False, "containers": [container({"requests": {"cpu": amount}})]}
+    code, reason, message = api.ask("POST", PODS, {"metadata": {"name": name}, "spec": spec}).refusal
+    assert (code, reason) == (400, "BadRequest")
+    assert "quantit" in message
+
+
 def tainted(api: Api, name: str) -> None:
     taint = {"key": "a", "value": "b", "effect": "NoExecute"}
     assert api.ask("PATCH", f"{NODES}/{name}", {"spec": {"taints": [taint]}}).status == 200
