@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from math import inf
 from typing import NamedTuple
@@ -177,9 +176,12 @@ class PodController:
             patch = status_patch(pod, following.status)
             if patch is None or patch == sent:
                 break
-            if not await self._send(cached, pod, following.status, patch):
+            answer = await self._send(cached, pod, following.status, patch)
+            if answer is None:
                 return
-            sent = patch
+            is_as_sent, pod, sent = _is_as_sent(answer, pod, following.status), answer, patch
+            if is_as_sent and (following.next_at is None or following.next_at > self._clock.now()):
+                break
         if following.next_at is not None:
             self._add_after(uid, max(0.0, (following.next_at - self._clock.now()).total_seconds()))
         if is_terminating(pod) and is_terminal(pod):
@@ -240,6 +242,9 @@ class PodController:
     def _next_status(self, cached: CachedPod, pod: PodObject, node: NodeObject) -> NextStatus:
         """Return the next status, and allocate the pod's addresses on the way."""
         now = self._clock.now()
+        if not is_admitted(pod) and not is_terminal(pod) and self._queue.has_due(_CROWD):
+            # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
+            pod = {**pod, "status": {**pod.get("status", {}), "startTime": timestamp(now)}}
         context = PodContext(
             now=now,
             host_ips=host_addresses(node),
@@ -247,12 +252,7 @@ class PodController:
             job_seconds=self._settings.job_run_seconds,
             kill_request=cached.kill_request,
         )
-        first = next_status(pod, context)
-        if is_admitted(pod) or first.next_at is None or not self._queue.has_due(_CROWD):
-            return first
-        # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
-        pod = {**pod, "status": first.status}
-        return next_status(pod, replace(context, pod_ips=self._allocate_ips(pod, node, now)))
+        return next_status(pod, context)
 
     def _allocate_ips(self, pod: PodObject, node: NodeObject, now: datetime) -> tuple[str, ...] | None:
         """Give an admitted pod its addresses, which it keeps; () means that it has none.
@@ -274,16 +274,16 @@ class PodController:
             self._add_after(uid_of(pod), _RETRY_SECONDS)
             return None
 
-    async def _send(self, cached: CachedPod, pod: PodObject, status: PodStatus, patch: Object) -> bool:
-        """Send a status and record its events; return False where the pod was removed before the answer came."""
+    async def _send(self, cached: CachedPod, pod: PodObject, status: PodStatus, patch: Object) -> PodObject | None:
+        """Send a status, record its events and return the answer; None where the pod was removed before that came."""
         answer = await self._api.patch_status(pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
         if not cached.is_removal_reported:
             self._record(pod, *pod_events(pod, status))
         if self.store.get(uid_of(pod)) is not cached:
             self._events.forget(uid_of(pod))
-            return False
+            return None
         self.store.upsert(answer)
-        return True
+        return answer
 
     async def _delete(self, cached: CachedPod, pod: PodObject) -> None:
         """Delete a terminated pod from the API, once: a pod with finalizers stays until others remove them."""
@@ -318,6 +318,12 @@ class PodController:
     def _record(self, pod: PodObject, *events: PodEvent) -> None:
         for event in events:
             self._events.record(event, pod_reference(pod, event.path))
+
+
+def _is_as_sent(answer: PodObject, pod: PodObject, status: PodStatus) -> bool:
+    """Return whether an answer shows the pod with the status that was sent: nobody else has changed anything."""
+    metadata = {**answer["metadata"], "resourceVersion": pod["metadata"]["resourceVersion"]}
+    return metadata == pod["metadata"] and answer["spec"] == pod["spec"] and status_patch(answer, status) is None
 
 
 class PodKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -29,6 +30,7 @@ def micro_timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+@lru_cache(maxsize=256)  # the times of a pod are those of the pods that came with it, and are read again and again
 def parse_time(text: str) -> datetime:
     """Read a time as Go's RFC 3339 has it, in UTC; one before 1970 or after 2199 becomes that end.
 

@@ -12,7 +12,7 @@ from agent.core.pods.info import PodInfo
 from agent.core.pods.resources import PodRequest, qos_class, units
 from agent.core.pods.status import conditions_of_others
 from agent.core.pods.termination import KillRequest
-from agent.core.quantity import Quantity, parse_int
+from agent.core.quantity import parse_int, parse_quantity
 from agent.core.shutdown import SHUTTING_DOWN
 
 NODE_AFFINITY = "NodeAffinity"
@@ -144,7 +144,7 @@ class Shortage(NamedTuple):
 def shortages(request: PodRequest, context: AdmissionContext) -> Iterator[Shortage]:
     """Yield what the node is short of, the number of pods first; extended resources that it lacks are ignored."""
     allocatable = {
-        name: units(name, Quantity.parse(text))
+        name: units(name, parse_quantity(text))
         for name, text in context.node.get("status", {}).get("allocatable", {}).items()
     }
     if len(context.others) + 1 > allocatable.get("pods", 0):

@@ -1,9 +1,13 @@
 """Pod IPs, allocated from the pod CIDRs of the node."""
 
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from agent.core.model import NodeObject
+
+
+_PARSED = 256  # addresses and ranges of Nodes that stay parsed: each pod needs those of its Node
 
 
 class Exhausted(Exception):
@@ -19,14 +23,24 @@ def host_addresses(node: NodeObject) -> tuple[str, ...]:
         for address in addresses
         if address.get("type") == kind
     ]
-    ips = [ip for ip in texts if _is(ip_address, ip)]
-    other = [ip for ip in ips[1:] if ip_address(ip).version != ip_address(ips[0]).version]
+    ips = [ip for ip in texts if _is(_address, ip)]
+    other = [ip for ip in ips[1:] if _address(ip).version != _address(ips[0]).version]
     return (*ips[:1], *other[:1])
 
 
 def pod_ranges(node: NodeObject) -> tuple[str, ...]:
     """Return the pod CIDRs of the node."""
-    return tuple(cidr for cidr in node.get("spec", {}).get("podCIDRs") or () if _is(ip_network, cidr))
+    return tuple(cidr for cidr in node.get("spec", {}).get("podCIDRs") or () if _is(_network, cidr))
+
+
+@lru_cache(maxsize=_PARSED)
+def _address(text: str) -> IPv4Address | IPv6Address:
+    return ip_address(text)
+
+
+@lru_cache(maxsize=_PARSED)
+def _network(text: str) -> IPv4Network | IPv6Network:
+    return ip_network(text)
 
 
 def _is(kind: Callable[[str], object], text: str) -> bool:
@@ -63,7 +77,7 @@ class IPAllocator:
 
     def _next(self, cidr: str) -> str:
         """Return the next free address; the first of a range is the gateway's, as in most networks."""
-        network = ip_network(cidr, strict=False)
+        network = _network(cidr)
         size = max(min(network.num_addresses, 2**20) - 3, 0)
         for step in range(size):
             place = (self._last.get(cidr, -1) + 1 + step) % size
