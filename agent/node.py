@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from agent.controllers.csinode import CSINodeController
@@ -9,7 +10,7 @@ from agent.controllers.eviction import EvictionController
 from agent.controllers.host_monitor import HostMonitor
 from agent.controllers.lease import LeaseController
 from agent.controllers.notify import NodeSummary
-from agent.controllers.pods import PodController, PodQueue
+from agent.controllers.pods import PodController, PodQueue, is_crowded
 from agent.controllers.registration import NodeRegistrar, deregister
 from agent.controllers.shutdown import GracefulShutdown, kill_pods_by_priority
 from agent.controllers.startup import StartupLatency
@@ -219,12 +220,13 @@ class Node:
             periods = self._config.shutdown.grace_periods
             await kill_pods_by_priority(self.pod_controller, periods=periods, clock=self._engine.dependencies.clock)
 
-    def _recorder(self, events: EventApi) -> EventRecorder:
+    def _recorder(self, events: EventApi, gives_way: Callable[[], bool] = lambda: False) -> EventRecorder:
         return EventRecorder(
             self._config.node_name,
             events,
             pace=self._pace,
             scheduling=self._engine.scheduling("events", queue=self._engine.event_queue),
+            gives_way=gives_way,
         )
 
     def _shutdown_isolation(self) -> Isolation:
@@ -238,7 +240,7 @@ class Node:
             self.state,
             clients.pods,
             nodes=self._clients.nodes,
-            events=self._recorder(clients.events),
+            events=self._recorder(clients.events, gives_way=partial(is_crowded, engine.pod_queue)),
             queue=engine.pod_queue,
             dependencies=engine.dependencies,
             health=self._pods_health,

@@ -100,7 +100,7 @@ class PodStore:
 
     def requests(self, but: CachedPod) -> tuple[PodRequest, ...]:
         """Return what all other active pods request."""
-        return tuple(other.info.request for other in self._pods.values() if other.is_active and other is not but)
+        return tuple([other.info.request for other in self._pods.values() if other.is_active and other is not but])
 
     def upsert(self, pod: PodObject) -> bool:
         """Store a pod, unless this or a newer version is stored; return whether it was. An error changes nothing."""

@@ -242,7 +242,7 @@ class PodController:
     def _next_status(self, cached: CachedPod, pod: PodObject, node: NodeObject) -> NextStatus:
         """Return the next status, and allocate the pod's addresses on the way."""
         now = self._clock.now()
-        if not is_admitted(pod) and not is_terminal(pod) and self._queue.has_due(_CROWD):
+        if not is_admitted(pod) and not is_terminal(pod) and is_crowded(self._queue):
             # As kubelet: while other pods wait, the status of a new pod that is outdated already is not sent.
             pod = {**pod, "status": {**pod.get("status", {}), "startTime": timestamp(now)}}
         context = PodContext(
@@ -334,6 +334,11 @@ class PodKey(NamedTuple):
 
 
 PodQueue = WorkQueue[PodKey]
+
+
+def is_crowded(queue: PodQueue) -> bool:
+    """Return whether many pods wait for a worker: what is not urgent waits until they have their status."""
+    return queue.has_due(_CROWD)
 
 
 class PodWorkers(Workers[PodKey]):

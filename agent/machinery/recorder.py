@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 _QUEUE_LENGTH = 1000  # what does not fit is dropped
 _TRIES = 12
 _RETRY_SECONDS = 10.0
+_MOST_HELD_SECONDS = 30.0
+_HELD_SECONDS = 0.5  # between two looks whether others still go first
 
 
 class EventRecorder:
@@ -29,7 +31,16 @@ class EventRecorder:
     An event that the API server does not take is dropped, as a kubelet does.
     """
 
-    def __init__(self, node_name: str, events: EventApi, *, pace: TokenBucket, scheduling: Scheduling) -> None:
+    def __init__(
+        self,
+        node_name: str,
+        events: EventApi,
+        *,
+        pace: TokenBucket,
+        scheduling: Scheduling,
+        gives_way: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Make a recorder whose events wait, though not for ever, while `gives_way` says that others go first."""
         self.isolation = scheduling.isolation()
         self._name = node_name
         self._events = events
@@ -41,6 +52,8 @@ class EventRecorder:
         self._outcomes = scheduling.dependencies.metrics.register(
             Counter("fake_kubelet_events_total", "Events that were sent or dropped.", ("outcome",))
         )
+        self._gives_way = gives_way
+        self._held_since: float | None = None  # None while nobody goes first
         self._waiting: list[Object] = []  # a deque would take half a KiB while it is empty
         self._is_full = False
         self._correlator = Correlator()
@@ -58,9 +71,11 @@ class EventRecorder:
         self._recorded += 1
         with self.isolation.attempt(event=event.reason) as attempt:
             serialised = event_object(self._name, event, self._clock.now(), self._recorded, about=about)
-            if len(self._waiting) < _QUEUE_LENGTH:
+            # What is held is not lost for it: a kubelet would have sent some by now.
+            if len(self._waiting) < (_QUEUE_LENGTH if self._held_since is None else 2 * _QUEUE_LENGTH):
+                if not self._waiting:
+                    self._queue.add(self)
                 self._waiting.append(serialised)
-                self._queue.add(self)
             else:
                 self._outcomes.add("dropped")
                 if not self._is_full:  # logged once, until all that waits is sent
@@ -78,10 +93,13 @@ class EventRecorder:
         """Return when everything recorded so far is sent or dropped."""
         while self._waiting or self._sending:
             self._drained = asyncio.Event()
+            self._queue.add(self)
             await self._drained.wait()
 
     async def sync(self) -> float:
         """Send the next event once. Returns the seconds until the next call."""
+        if self._is_held():
+            return _HELD_SECONDS
         if self._sending is None and self._waiting:
             event = self._waiting.pop(0)
             self._taken += 1
@@ -101,6 +119,16 @@ class EventRecorder:
         if self._drained:
             self._drained.set()
         return inf
+
+    def _is_held(self) -> bool:
+        """Return whether others go first now: not for ever, and not while somebody waits for the last event."""
+        if self._drained or not self._gives_way():
+            self._held_since = None
+            return False
+        now = self._clock.monotonic()
+        if self._held_since is None:
+            self._held_since = now
+        return now < self._held_since + _MOST_HELD_SECONDS
 
     @contextmanager
     def _dropping(self, event: Object) -> Iterator[None]:

@@ -1,7 +1,11 @@
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from agent.core.pressure import parse_thresholds
-from tests.fakes import running
+from agent.node import PodClients
+from tests.fakes import FakeEvents, FakePods, running
 from tests.settings import Eviction
 
 pytestmark = pytest.mark.anyio
@@ -28,3 +32,23 @@ async def test_the_last_trouble_is_shown_with_its_age(make_node, clock):
     node.health.failures_only("watch").failed("no route")
     clock.elapsed += 3
     assert node.node.view().last_trouble == (3, "watch", "no route")
+
+
+class SlowPods(FakePods):
+    """Pods whose API server takes a moment for each status."""
+
+    async def patch_status(self, namespace, name, patch):
+        await asyncio.sleep(0)
+        return await super().patch_status(namespace, name, patch)
+
+
+async def test_all_of_a_crowd_of_pods_run_before_their_events_are_sent(make_node, clock, clients):
+    pods, events, running_pods = SlowPods(clock), FakeEvents(clock), []
+    events.fail = lambda _: running_pods.append(sum(pods.phase(name) == "Running" for name in pods.objects))
+    for number in range(100):
+        pods.add(f"p{number}")
+    node = make_node(clients=replace(clients, pods=PodClients(pods=pods, events=events)), pods=pods)
+    async with running(*node.tasks):
+        await clock.advance(20)
+    assert running_pods[0] > 80  # a few of the last are still with their workers
+    assert len(events.objects) == 300

@@ -6,7 +6,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from agent.core.model import NodeObject
 
-
 _PARSED = 256  # addresses and ranges of Nodes that stay parsed: each pod needs those of its Node
 
 

@@ -20,12 +20,13 @@ def sent(clock):
 
 @pytest.fixture
 def make(sent, scheduling):
-    def build(pace):
+    def build(pace, **more):
         return EventRecorder(
             "n1",
             sent,
             pace=pace,
             scheduling=replace(scheduling, dependencies=replace(scheduling.dependencies, rand=lambda: 0.5)),
+            **more,
         )
 
     return build
@@ -114,6 +115,65 @@ def test_a_full_queue_drops_the_event_says_so_once_and_never_waits(recorder, out
         "Unable to record event: too many queued events"
     ]
     assert outcomes() == {"dropped": 3}
+
+
+class Crowd:
+    """Others that go first until a test says otherwise."""
+
+    is_there = True
+
+    def __call__(self):
+        return self.is_there
+
+
+@pytest.fixture
+def crowd():
+    return Crowd()
+
+
+@pytest.fixture
+def polite(make, crowd):
+    """A recorder whose events wait while the crowd is there."""
+    return make(TokenBucket(2, 5), gives_way=crowd)
+
+
+async def test_events_wait_while_others_go_first(polite, loop, sent, clock, crowd):
+    async with running(loop):
+        polite.record(STARTING)
+        await clock.advance(3)
+        polite.record(NodeEvent("NodeReady", "ready"))
+        assert reasons(sent) == []
+        crowd.is_there = False
+        await clock.advance(1)
+    assert reasons(sent) == ["Starting", "NodeReady"]
+
+
+async def test_events_wait_for_others_no_longer_than_30_seconds(polite, loop, sent, clock):
+    async with running(loop):
+        polite.record(STARTING)
+        await clock.advance(29)
+        assert reasons(sent) == []
+        await clock.advance(2)
+        polite.record(NodeEvent("NodeReady", "ready"))
+        await clock.advance(0)
+    assert reasons(sent) == ["Starting", "NodeReady"]
+
+
+async def test_events_wait_for_nobody_at_the_end_of_the_process(polite, loop, sent, clock):
+    async with running(loop):
+        polite.record(STARTING)
+        await clock.advance(0)
+        await polite.drained()
+    assert sent.times("create") == [0]
+
+
+async def test_events_that_wait_for_others_have_twice_the_room(polite, loop, clock, outcomes):
+    async with running(loop):
+        polite.record(STARTING)
+        await clock.advance(0)
+        for _ in range(2001):
+            polite.record(STARTING)
+    assert outcomes() == {"dropped": 2}
 
 
 async def test_five_events_are_sent_at_once_and_then_two_a_second(recorder, loop, sent, clock):
