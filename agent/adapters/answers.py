@@ -73,11 +73,13 @@ def decoded(content: Content) -> Object:
         if beyond in content:
             content = content.replace(beyond, end)
     containers = content.count(b"{") + content.count(b"[")
-    if containers + content.count(b",") <= _MOST_PARTS:
+    if len(content) <= _MOST_PARTS or containers + content.count(b",") <= _MOST_PARTS:
         with suppress(*_FAULTS):
             answer = msgspec.json.decode(content)
     # Only containers that hold something can hold others: most objects have so few that there is no need to walk.
-    can_be_too_deep = containers - content.count(b"{}") - content.count(b"[]") > _MOST_DEPTH
+    can_be_too_deep = (
+        containers > _MOST_DEPTH and containers - content.count(b"{}") - content.count(b"[]") > _MOST_DEPTH
+    )
     if not isinstance(answer, dict) or (can_be_too_deep and _is_too_deep(answer)):
         raise Malformed("the answer is no Kubernetes object")
     return answer

@@ -323,7 +323,8 @@ class PodController:
 def _is_as_sent(answer: PodObject, pod: PodObject, status: PodStatus) -> bool:
     """Return whether an answer shows the pod with the status that was sent: nobody else has changed anything."""
     metadata = {**answer["metadata"], "resourceVersion": pod["metadata"]["resourceVersion"]}
-    return metadata == pod["metadata"] and answer["spec"] == pod["spec"] and status_patch(answer, status) is None
+    is_same = metadata == pod["metadata"] and answer["spec"] == pod["spec"]
+    return is_same and (answer.get("status") == status or status_patch(answer, status) is None)
 
 
 class PodKey(NamedTuple):

@@ -22,7 +22,7 @@ _FRACTION_DIGITS = 19  # Go drops those that its uint64 has no room for
 
 def timestamp(moment: datetime) -> str:
     """Return a time as Kubernetes writes it: RFC 3339 in UTC, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def micro_timestamp(moment: datetime) -> str:
