@@ -30,13 +30,19 @@ def micro_timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-@lru_cache(maxsize=256)  # the times of a pod are those of the pods that came with it, and are read again and again
 def parse_time(text: str) -> datetime:
     """Read a time as Go's RFC 3339 has it, in UTC; one before 1970 or after 2199 becomes that end.
 
     Raises ValueError where a kubelet could not read it either. An API server stores any year, so a far one must
     do no harm: what is computed from a bounded time stays within the calendar.
     """
+    if not isinstance(text, str):
+        raise ValueError("not a time of RFC 3339")  # noqa: TRY004  as for a text that is none
+    return _bounded_time(text)
+
+
+@lru_cache(maxsize=256)  # the times of a pod are those of the pods that came with it, and are read again and again
+def _bounded_time(text: str) -> datetime:
     return min(max(_moment(text, _BEFORE, _AFTER), EARLIEST), LATEST)
 
 
