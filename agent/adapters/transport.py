@@ -1,11 +1,11 @@
 """What a connection to the API server needs below HTTP: a proxy, the addresses of a host, keepalive."""
 
 import asyncio
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
@@ -50,7 +50,13 @@ def _from_environment(server: str) -> str | None:
     host = url.hostname or ""
     if _is_this_machine(host) or _is_excepted(host, url.port):
         return None
-    return getproxies().get(url.scheme)
+    return _variable(f"{url.scheme}_proxy") or None
+
+
+def _variable(name: str) -> str:
+    """Return a variable of the environment by its name in small letters, which wins, or in capitals."""
+    value = os.environ.get(name)
+    return os.environ.get(name.upper(), "") if value is None else value
 
 
 def _is_this_machine(host: str) -> bool:
@@ -62,14 +68,20 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _is_excepted(host: str, port: int | None) -> bool:
-    """Return whether NO_PROXY has the host, a domain it is in, or a network."""
-    with_port = f"{host}:{port}" if port else host
-    return bool(proxy_bypass(with_port)) or any(
-        _is_within(host, entry.strip()) for entry in getproxies().get("no", "").split(",") if "/" in entry
-    )
+    """Return whether NO_PROXY has the host, a domain it is in, or a network; `*` is for all hosts."""
+    entries = {entry.strip().lower() for entry in _variable("no_proxy").split(",")} - {""}
+    names = (host, f"{host}:{port}")
+    return any(entry == "*" or _is_in_domain(names, entry) or _is_within(host, entry) for entry in entries)
+
+
+def _is_in_domain(names: tuple[str, ...], entry: str) -> bool:
+    domain = entry.lstrip(".")
+    return any(name == domain or name.endswith(f".{domain}") for name in names)
 
 
 def _is_within(host: str, network: str) -> bool:
+    if "/" not in network:
+        return False
     try:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:

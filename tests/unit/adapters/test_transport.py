@@ -35,11 +35,24 @@ def environment(monkeypatch):
         pytest.param("https://10.1.2.3:6443", "10.0.0.0/8", None, id="its network is excepted"),
         pytest.param("https://10.1.2.3:6443", "10.2.0.0/16,nonsense/x", PROXY, id="another network is excepted"),
         pytest.param("https://api.example.com", "*", None, id="all are excepted"),
+        pytest.param("https://api.example.com", "other,*", None, id="all are excepted, as in Go"),
+        pytest.param("https://API.example.com", "Example.COM", None, id="in another case"),
+        pytest.param("https://myexample.com", "example.com", PROXY, id="a domain with the same end"),
+        pytest.param("https://api.example.com:6443", "example.com:6443", None, id="its domain with the port"),
+        pytest.param("https://10.1.2.3:6443", "10.1.2.3", None, id="the address is excepted"),
+        pytest.param("https://10.1.2.3:6443", " , ", PROXY, id="nothing is excepted"),
     ],
 )
 def test_the_environment_names_a_proxy_as_for_a_kubelet(environment, server, exceptions, proxy):
     environment.setenv("NO_PROXY", exceptions)
     assert proxy_for(server, None) == proxy
+
+
+def test_a_variable_in_small_letters_wins_even_if_it_is_empty(environment):
+    environment.setenv("https_proxy", "http://small:1")
+    assert proxy_for("https://10.1.2.3", None) == "http://small:1"
+    environment.setenv("https_proxy", "")
+    assert proxy_for("https://10.1.2.3", None) is None
 
 
 def test_the_kubeconfig_wins_over_the_environment(environment):
