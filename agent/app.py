@@ -17,8 +17,8 @@ from agent.adapters.kube import KubeReviews
 from agent.adapters.logind import Logind
 from agent.adapters.metrics.kubelet_metrics import Collector, KubeletMetrics
 from agent.adapters.metrics.stats_provider import StatsProvider
-from agent.adapters.server.endpoints import Sources
-from agent.adapters.server.healthz import HealthServer
+from agent.adapters.server.health_server import HealthServer
+from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import ServerMetrics
 from agent.adapters.settings.zpages import EMPTY, Zpages
 from agent.adapters.systemd import Systemd
@@ -208,6 +208,7 @@ class _Daemon:
         gates = self._zpages.configz.get("kubeletconfig", {}).get("featureGates", {})
         kubelet = KubeletMetrics(self._config, metrics=self._process.metrics, pods=node.pod_counts, feature_gates=gates)
         return Sources(
+            started=self._clock.now(),
             configz=self._zpages.configz,
             flagz=self._zpages.flagz,
             log_directory=Path(self._config.process.host.root, "var/log"),

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.adapters.certificates.csr_clients import KubeCSRClients
 from agent.adapters.certificates.key_worker import KeyWorker
@@ -17,10 +18,9 @@ from agent.adapters.certificates.serving import (
 )
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
-from agent.adapters.server.api import KubeletApi, full_table, read_only_table
 from agent.adapters.server.auth_filter import AuthFilter
-from agent.adapters.server.endpoints import NodeEndpoints, Sources
 from agent.adapters.server.listener import Listener, listen
+from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import ServerMetrics
 from agent.adapters.server.tls import Tls, log_unsupported
 from agent.adapters.tls import memory_file, path_of
@@ -31,6 +31,9 @@ from agent.core.csr import serving_template
 from agent.core.model import NodeAddress
 from agent.machinery.runner import Controller, Runnable, Scheduling
 from agent.ports import NotSigned, ReviewApi, StartError
+
+if TYPE_CHECKING:
+    from agent.adapters.server.http_protocol import Handler
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ class KubeletServerBuilder:
 
     async def build(self) -> KubeletServers:
         """Listen where the settings say. Raises StartError if that fails."""
-        serving, endpoints = self.config.process.serving, NodeEndpoints(self.sources, self.scheduling.clock)
+        serving = self.config.process.serving
         listeners: list[Listener] = []
         loops: list[Runnable] = []
         controllers: list[Controller] = []
@@ -79,31 +82,41 @@ class KubeletServerBuilder:
             else:
                 certificate, loop = await self._from_files(tls)
                 loops.append(loop)
-            listeners.append(self._authenticated(endpoints, certificate))
+            listeners.append(self._authenticated(certificate))
         if serving.read_only_port:
-            listeners.append(self._read_only(endpoints))
+            listeners.append(self._read_only())
         return KubeletServers(listeners, loops, controllers, trust)
 
-    def _authenticated(self, endpoints: NodeEndpoints, certificate: ServingCertificate) -> Listener:
+    def _authenticated(self, certificate: ServingCertificate) -> Listener:
         """Listen for the kubelet's API over TLS."""
         serving, clock = self.config.process.serving, self.scheduling.clock
         auth_filter = AuthFilter(
             serving=serving, node_name=self.config.node.node_name, reviews=self.reviews, clock=clock
         )
-        table = full_table(serving, endpoints, self.sources, self.metrics, clock)
-        api = KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter)
+
+        def load_handler() -> "Handler":
+            from agent.adapters.server.api import KubeletApi, full_table  # noqa: PLC0415  with the first connection
+
+            table = full_table(serving, self.sources, self.metrics, clock)
+            return KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter).answer
+
         sock = listen(serving.address, serving.port, flag="--port")
-        listener = Listener(sock, api.answer, clock=clock, tls=lambda: certificate.context)
+        listener = Listener(sock, load_handler, clock=clock, tls=lambda: certificate.context)
         certificate.on_change = listener.drain  # the client CA that verified a connection may have changed, too
         return listener
 
-    def _read_only(self, endpoints: NodeEndpoints) -> Listener:
+    def _read_only(self) -> Listener:
         """Listen on the port that has neither TLS nor authentication."""
         serving, clock = self.config.process.serving, self.scheduling.clock
-        table = read_only_table(endpoints, self.sources, self.metrics)
-        api = KubeletApi(table, metrics=self.metrics, clock=clock)
+
+        def load_handler() -> "Handler":
+            from agent.adapters.server.api import KubeletApi, read_only_table  # noqa: PLC0415  as above
+
+            table = read_only_table(self.sources, self.metrics, clock)
+            return KubeletApi(table, metrics=self.metrics, clock=clock).answer
+
         sock = listen(serving.address, serving.read_only_port, flag="--read-only-port; 0 is none")
-        return Listener(sock, api.answer, clock=clock)
+        return Listener(sock, load_handler, clock=clock)
 
     def _signed_by_cluster(self, tls: Tls) -> tuple[ServingCertificate, Controller]:
         """Request the serving certificate from the cluster, as soon as the Node has an address."""

@@ -10,7 +10,7 @@ from agent.adapters.metrics.exposition import exposition
 from agent.adapters.metrics.kubelet_metrics import process_start_time
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
 from agent.adapters.server.containers import ContainerEndpoints
-from agent.adapters.server.endpoints import Endpoint, NodeEndpoints, Parameters, Sources, disabled
+from agent.adapters.server.endpoints import Endpoint, NodeEndpoints, Parameters, disabled
 from agent.adapters.server.healthz import Check, healthz_handlers
 from agent.adapters.server.http_protocol import INVALID_ESCAPE, Handler
 from agent.adapters.server.log_files import LogFiles
@@ -21,6 +21,7 @@ from agent.adapters.server.responses import (
     temporary_redirect,
     text_response,
 )
+from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import RateLimitedLog, ServerMetrics
 from agent.adapters.server.tls import verified_chain
 from agent.core.access import is_websocket
@@ -112,12 +113,11 @@ def _escaped(text: str) -> str:
     return text if text.isascii() else quote_from_bytes(text.encode(errors="surrogateescape"), safe=_ASCII)
 
 
-def full_table(
-    serving: Serving, node: NodeEndpoints, sources: Sources, metrics: ServerMetrics, clock: Clock
-) -> RouteTable[Endpoint]:
+def full_table(serving: Serving, sources: Sources, metrics: ServerMetrics, clock: Clock) -> RouteTable[Endpoint]:
     """Return every path, for the port with authentication and authorization."""
     if not serving.debugging_handlers:
-        return read_only_table(node, sources, metrics)
+        return read_only_table(sources, metrics, clock)
+    node = NodeEndpoints(sources, clock)
     exact = _exact_paths(node, sources, metrics) | {
         "/configz": node.configz,
         "/flagz": node.flagz,
@@ -139,8 +139,9 @@ def full_table(
     return RouteTable(exact=exact, trees=trees, services=services)
 
 
-def read_only_table(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> RouteTable[Endpoint]:
+def read_only_table(sources: Sources, metrics: ServerMetrics, clock: Clock) -> RouteTable[Endpoint]:
     """Return the paths of the read-only port, which are all where debugging handlers are off."""
+    node = NodeEndpoints(sources, clock)
     trees = dict.fromkeys(_DEBUGGING, disabled("Debug endpoints are disabled."))
     return RouteTable(exact=_exact_paths(node, sources, metrics), trees=trees, services=_services(node))
 

@@ -4,10 +4,8 @@ import asyncio
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 
 from aiohttp import hdrs, web
 
@@ -20,8 +18,9 @@ from agent.adapters.server.responses import (
     stream_response,
     text_response,
 )
+from agent.adapters.server.sources import Sources
 from agent.core.kubelet_data.version import KUBELET_VERSION
-from agent.core.model import Object, PodObject
+from agent.core.model import Object
 from agent.core.quantity import parse_uint
 from agent.ports import Clock
 
@@ -40,31 +39,12 @@ Parameters = Mapping[str, str]
 Endpoint = Callable[[web.BaseRequest, Parameters], Awaitable[web.StreamResponse]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What the endpoints show, as plain callables, so that the server imports nobody behind them."""
-
-    configz: Object  # {"kubeletconfig": …}
-    flagz: Mapping[str, str]  # flag → its value
-    log_directory: Path  # what /logs/ shows
-    # only CPU and memory? → stats/v1alpha1 Summary without its pods, and an iterator of these
-    summary: Callable[[bool], Awaitable[tuple[Object, Iterator[Object]]]]
-    metrics: Callable[[], Awaitable[bytes]]
-    resource_metrics: Callable[[], Awaitable[bytes]]
-    cadvisor_metrics: Callable[[], Awaitable[bytes]]
-    probe_metrics: Callable[[], Awaitable[bytes]]
-    pods: Callable[[], Iterator[bytes]]  # each as JSON
-    pod: Callable[[str, str], PodObject | None]  # namespace, name → the pod
-    faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all are healthy
-
-
 class NodeEndpoints:
     """Serves what the sources return, in a kubelet's forms."""
 
     def __init__(self, sources: Sources, clock: Clock) -> None:
         self._sources = sources
         self._clock = clock
-        self._started = clock.now()
 
     async def pods(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
         """Return the pods that are bound to this node."""
@@ -90,7 +70,7 @@ class NodeEndpoints:
         async def metrics(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
             headers = {
                 hdrs.CONTENT_TYPE: _METRICS_TYPE,
-                "Process-Start-Time-Unix": str(int(self._started.timestamp())),
+                "Process-Start-Time-Unix": str(int(self._sources.started.timestamp())),
             }
             return web.Response(body=await source(), headers=headers)
 
@@ -104,8 +84,8 @@ class NodeEndpoints:
     async def statusz(self, request: web.BaseRequest, _parameters: Parameters) -> web.Response:
         """Return which versions run here, and since when."""
         lines = {
-            "Started": f"{self._started:%a %b %d %H:%M:%S UTC %Y}",
-            "Up": _duration(self._clock.now() - self._started),
+            "Started": f"{self._sources.started:%a %b %d %H:%M:%S UTC %Y}",
+            "Up": _duration(self._clock.now() - self._sources.started),
             "Python version": platform.python_version(),
             "Binary version": KUBELET_VERSION.removeprefix("v"),
             "Emulation version": KUBELET_VERSION.removeprefix("v").rpartition(".")[0],

@@ -9,14 +9,13 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from agent.adapters.server.http_protocol import Handler
-from agent.adapters.server.listener import Listener, listen
 from agent.adapters.server.responses import http_error, page_not_found, text_response
 from agent.adapters.server.status_page import StatusPage
 from agent.adapters.server.telemetry import RateLimitedLog
 from agent.core.config import Serving
 from agent.core.node_view import NodeView, Setting
 from agent.klog import V2, quoted
-from agent.ports import Clock, StartError
+from agent.ports import Clock
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +28,6 @@ Observe = Callable[[str, bool], None]
 MayRead = Callable[[web.BaseRequest], bool]
 """Returns whether the client may read why a check failed."""
 
-_RETRY_SECONDS = 5.0  # as kubelet
 _FOR_ALL = {"/healthz", "/healthz/ping"}  # what a kubelet has here, and in its words
 _FORBIDDEN = (
     "Ask for this from this machine, by a loopback address or as localhost; --status-page=all answers others, too."
@@ -89,53 +87,30 @@ def _nosniff_text(text: str, *, status: int = 200) -> web.Response:
     return web.Response(text=text, status=status, headers={"X-Content-Type-Options": "nosniff"})
 
 
-class HealthServer:
-    """Listens on 10248 as a kubelet does; here /healthz also checks the loops that keep the node alive."""
+class HealthPort:
+    """Answers on 10248 as a kubelet does; here /healthz also checks the loops that keep the node alive."""
 
     def __init__(
         self,
         serving: Serving,
         *,
         clock: Clock,
-        node_name: str = "",
-        loops: Sequence[str] = (),
-        faults: Callable[[], Mapping[str, str]] = dict,
-        settings: Sequence[Setting] = (),
-        observe: Observe = lambda _name, _is_healthy: None,
+        view: Callable[[], NodeView],
+        loops: Sequence[str],
+        faults: Callable[[], Mapping[str, str]],
+        settings: Sequence[Setting],
+        observe: Observe,
     ) -> None:
         self._serving = serving
-        self._clock = clock
-        self._view: Callable[[], NodeView] = lambda: NodeView(node_name=node_name)
+        self._view = view
         self._loops = loops
         self._faults = faults
         self._observe = observe
         self._page = StatusPage(settings)
         self._log = RateLimitedLog(log, clock)
-        self._logged_error = ""
 
-    def follow(self, view: Callable[[], NodeView]) -> None:
-        """Show this view on the status page from now on."""
-        self._view = view
-
-    async def run(self) -> None:
-        """Serve forever; while another process has the port, try again, as a kubelet does."""
-        address, port = self._serving.healthz_bind_address, self._serving.healthz_port
-        while port:
-            try:
-                sock = listen(address, port, flag="--healthz-port, or 0 for none")
-            except StartError as error:
-                if str(error) != self._logged_error:  # once, not every five seconds
-                    self._logged_error = str(error)
-                    log.error("Failed to start healthz server, will retry", {"err": error, "hint": error.hint})
-                await self._clock.sleep(_RETRY_SECONDS)
-                continue
-            listener = Listener(sock, self._answer, clock=self._clock)
-            try:
-                await listener.run()
-            finally:
-                await listener.close()
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
         try:
             handler = self._handlers.get(request.path)
             if handler is None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -13,12 +12,12 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
+from agent.adapters.server.connection import READ_BYTES, release_frames
 from agent.adapters.server.responses import SERVER, text_response
 from agent.klog import V4
 
 log = logging.getLogger(__name__)
 
-READ_BYTES = 16 * 1024  # at a time, and about as much of a body is kept until a handler reads it
 _MAX_HEADERS = 64
 _MAX_HEAD_BYTES = 16 * 1024
 _MAX_PIPELINED = 2  # requests that are parsed before the one before them is answered
@@ -45,7 +44,7 @@ class EarlyResponse(NamedTuple):
     text: str
 
 
-EARLY_RESPONSE = web.RequestKey("rejection", EarlyResponse)
+_EARLY_RESPONSE = web.RequestKey("rejection", EarlyResponse)
 
 _BAD_REQUEST = EarlyResponse(400, "400 Bad Request")
 _BAD_HOST = EarlyResponse(400, "400 Bad Request: malformed Host header")
@@ -142,7 +141,7 @@ class HttpProtocol(RequestHandler):
             raise ConnectionError("a part of the answer has been sent already")
         response = text_response(rejection.text, status=rejection.status)
         response.force_close()
-        return with_server_header(response)
+        return _with_server_header(response)
 
 
 class HttpServer(web.Server):
@@ -196,19 +195,23 @@ def _request(
         message = message._replace(version=HttpVersion11, should_close=True)
     request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
     if rejection:
-        request[EARLY_RESPONSE] = rejection
+        request[_EARLY_RESPONSE] = rejection
     return request
 
 
-def with_server_header(response: web.StreamResponse) -> web.StreamResponse:
+def guarded(handler: Handler) -> Handler:
+    """Return a handler for all requests; the given one sees those that net/http would not reject."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if early := request.get(_EARLY_RESPONSE):
+            return _with_server_header(text_response(early.text, status=early.status))
+        return _with_server_header(await handler(request))
+
+    return answer
+
+
+def _with_server_header(response: web.StreamResponse) -> web.StreamResponse:
     """Set the Server header: aiohttp's default shows everybody its version, and Python's."""
     if not response.prepared:
         response.headers[hdrs.SERVER] = SERVER
     return response
-
-
-def release_frames(error: BaseException | None) -> None:
-    """Cut the cycle of an exception and the frames that hold it, which would keep a whole connection in memory."""
-    if error:
-        traceback.clear_frames(error.__traceback__)
-        error.__traceback__ = None

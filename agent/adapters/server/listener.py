@@ -2,35 +2,36 @@
 
 import asyncio
 import errno
-import gc
 import logging
 import math
 import os
 import resource
 import socket
 import ssl
-from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING
 
-from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
-
-from agent.adapters.server.http_protocol import (
-    EARLY_RESPONSE,
+from agent.adapters.server.connection import (
+    IDLE_SECONDS,
     READ_BYTES,
-    Handler,
-    HttpServer,
+    Connection,
+    limit_buffers,
     release_frames,
-    with_server_header,
+    trim_memory,
 )
-from agent.adapters.server.responses import text_response
+from agent.adapters.tls import without_system_cas
 from agent.klog import V4
 from agent.ports import Clock, StartError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from aiohttp.web_protocol import RequestHandler
+
+    from agent.adapters.server.http_protocol import Handler, HttpServer
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +39,7 @@ _BACKLOG = 512  # connections that wait to be accepted; beyond it, the kernel le
 _MAX_CONNECTIONS = 128  # each costs up to 100 KiB during its handshake
 _DESCRIPTORS_DIVISOR = 8  # a port may use an eighth of the file descriptors: the heartbeat needs some
 _HANDSHAKE_SECONDS = 10.0
-_FIRST_REQUEST_SECONDS = 20.0
-_IDLE_SECONDS = 90.0  # between two requests, as kubelet; and with a response that the client does not read
 _CHECK_SECONDS = 5.0
-_MAX_UNSENT_BYTES = 16 * 1024  # of a connection; over TLS asyncio would buffer 512 KiB
 _ACCEPT_RETRY_SECONDS = 0.5  # when there are no file descriptors left
 _LOG_PERIOD_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
@@ -50,9 +48,6 @@ _TRIM_EVERY = 64  # connections that ended, then free memory is returned to the 
 _TLS_RECORD = b"\x16"  # the first byte of a ClientHello
 _HTTP_METHODS = (b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO")  # net/http: tlsRecordHeaderLooksLikeHTTP
 _HTTP_TO_HTTPS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
-
-# asyncio gives each TLS connection a buffer of 256 KiB, an idle one too.
-SSLProtocol.max_size = 2 * READ_BYTES
 
 
 def listen(address: str, port: int, *, flag: str) -> socket.socket:
@@ -73,29 +68,6 @@ def listen(address: str, port: int, *, flag: str) -> socket.socket:
     return sock
 
 
-class _Connection:
-    """One connection, from the moment it was accepted."""
-
-    __slots__ = ("address", "close", "has_sent_request", "is_draining", "reading_since", "write_paused_since")
-
-    def __init__(self, address: str, now: float) -> None:
-        self.address = address
-        self.reading_since = now  # infinity while a request is being answered
-        self.write_paused_since = math.inf  # finite while the client does not read its response
-        self.has_sent_request = False
-        self.is_draining = False  # it is closed once its request has been answered
-        self.close: Callable[[], object] = lambda: None
-
-    @property
-    def idle_since(self) -> float:
-        """Since when the client has neither sent nor read anything; infinity while we work for it."""
-        return min(self.reading_since, self.write_paused_since)
-
-    def is_overdue(self, now: float) -> bool:
-        """Whether the client has been idle for too long."""
-        return now - self.idle_since > (_IDLE_SECONDS if self.has_sent_request else _FIRST_REQUEST_SECONDS)
-
-
 class Listener:
     """Accepts connections and has their requests answered.
 
@@ -107,27 +79,32 @@ class Listener:
     def __init__(
         self,
         listening: socket.socket,
-        handler: Handler,
+        load_handler: "Callable[[], Handler]",
         *,
         clock: Clock,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         self._socket = listening
-        self._handler = handler
+        self._load_handler = load_handler
         self._clock = clock
         self._tls = tls
-        self._connections: dict[_Connection, None] = {}
-        self._by_protocol: dict[RequestHandler, _Connection] = {}
+        self._connections: dict[Connection, None] = {}
+        self._by_protocol: dict[RequestHandler, Connection] = {}
         self._handshakes: set[asyncio.Task[None]] = set()
         self._ended = 0
         self._logged_at = -math.inf
         self._max_descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _DESCRIPTORS_DIVISOR
 
     @cached_property
-    def _server(self) -> HttpServer:
+    def _server(self) -> "HttpServer":
+        """Load aiohttp and the handler: 9 MiB that a node which is never asked anything does without."""
+        with without_system_cas():
+            from agent.adapters.server.http_protocol import HttpServer, guarded  # noqa: PLC0415  as said above
+
+            handler = guarded(self._load_handler())
         return HttpServer(
-            self._answer,
-            keepalive_seconds=_IDLE_SECONDS,
+            partial(self._answer, handler),
+            keepalive_seconds=IDLE_SECONDS,
             on_flow_control=self._on_flow_control,
             on_lost=self._on_lost,
         )
@@ -142,7 +119,7 @@ class Listener:
                 if not self._ensure_capacity():
                     sock.close()
                     continue
-                connection = _Connection(address, self._clock.monotonic())
+                connection = Connection(address, self._clock.monotonic())
                 self._connections[connection] = None
                 # Wait without a task, TLS or HTTP: a client that sends nothing costs no more than its socket.
                 loop.add_reader(sock, self._on_first_byte, connection, sock)
@@ -190,7 +167,7 @@ class Listener:
         oldest.close()
         return True
 
-    def _on_first_byte(self, connection: _Connection, sock: socket.socket) -> None:
+    def _on_first_byte(self, connection: Connection, sock: socket.socket) -> None:
         try:
             start = sock.recv(5, socket.MSG_PEEK)
         except BlockingIOError:  # there was nothing after all
@@ -209,12 +186,12 @@ class Listener:
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
 
-    def _close_socket(self, connection: _Connection, sock: socket.socket) -> None:
+    def _close_socket(self, connection: Connection, sock: socket.socket) -> None:
         self._connections.pop(connection, None)
         asyncio.get_running_loop().remove_reader(sock)
         sock.close()
 
-    async def _handshake(self, connection: _Connection, sock: socket.socket) -> None:
+    async def _handshake(self, connection: Connection, sock: socket.socket) -> None:
         """Hand the socket to aiohttp, over TLS after the handshake."""
         if sock.fileno() < 0:  # closed before this task ran
             return
@@ -231,7 +208,7 @@ class Listener:
                 ssl_shutdown_timeout=_CLOSE_SECONDS if context else None,
             )
             connection.close = transport.abort
-            _limit_buffers(transport)
+            limit_buffers(transport)
         except Exception as error:
             # Garbage, no common version or cipher, no certificate yet, one that does not verify, silence: no
             # handshake that fails affects another connection.
@@ -243,30 +220,27 @@ class Listener:
             self._on_lost(protocol)
             raise
 
-    def _on_flow_control(self, protocol: RequestHandler) -> None:
+    def _on_flow_control(self, protocol: "RequestHandler") -> None:
         if connection := self._by_protocol.get(protocol):
             connection.write_paused_since = self._clock.monotonic() if protocol.writing_paused else math.inf
 
-    def _on_lost(self, protocol: RequestHandler) -> None:
+    def _on_lost(self, protocol: "RequestHandler") -> None:
         self._ended += 1
         if self._ended % _TRIM_EVERY == 0:
-            asyncio.get_running_loop().call_soon(_trim_memory)
+            asyncio.get_running_loop().call_soon(trim_memory)
         if connection := self._by_protocol.pop(protocol, None):
             self._connections.pop(connection, None)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = self._by_protocol.get(request.protocol) or _Connection("", math.inf)
+    async def _answer(self, handler: "Handler", request: "web.BaseRequest") -> "web.StreamResponse":
+        connection = self._by_protocol.get(request.protocol) or Connection("", math.inf)
         connection.has_sent_request = True
         # A client that has not sent the whole body yet is not waiting for us.
         connection.reading_since = math.inf if request.content.is_eof() else self._clock.monotonic()
         try:
-            if early := request.get(EARLY_RESPONSE):
-                response: web.StreamResponse = text_response(early.text, status=early.status)
-            else:
-                response = await self._handler(request)
+            response = await handler(request)
             if connection.is_draining and not response.prepared:
                 response.force_close()
-            return with_server_header(response)
+            return response
         finally:
             connection.reading_since = self._clock.monotonic()
             if connection.is_draining:
@@ -279,23 +253,3 @@ class Listener:
             now = self._clock.monotonic()
             for connection in [connection for connection in self._connections if connection.is_overdue(now)]:
                 connection.close()
-
-
-def _limit_buffers(transport: Any) -> None:
-    """Have asyncio buffer little of what is not sent or not read yet: by default 512 and 256 KiB."""
-    transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
-    if hasattr(transport, "set_read_buffer_limits"):  # over TLS
-        transport.set_read_buffer_limits(READ_BYTES)
-    else:
-        transport.max_size = READ_BYTES
-
-
-def _trim_memory() -> None:
-    """Return free memory from the C library to the system: it may be as much as the whole daemon needs."""
-    import ctypes  # noqa: PLC0415  few ever need it
-
-    gc.collect(1)  # the reference cycles that asyncio makes around TLS
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):  # not glibc
-        log.log(V4, "The C library keeps the memory of connections that ended")

@@ -9,7 +9,7 @@ import pytest
 from agent.cli.commands import cli
 from agent.cli.daemon import COMMANDS
 
-HEAVY = ("cryptography", "dbus_fast", "httpcore", "httpx", "prometheus_client", "rich", "typer")
+HEAVY = ("aiohttp", "attr", "cryptography", "dbus_fast", "httpcore", "httpx", "prometheus_client", "rich", "typer")
 
 
 @pytest.mark.parametrize("module", ["agent.app", "agent.cli"])

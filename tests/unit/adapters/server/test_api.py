@@ -10,7 +10,7 @@ from yarl import URL
 
 from agent import klog
 from agent.adapters.server.api import KubeletApi, full_table, read_only_table
-from agent.adapters.server.endpoints import NodeEndpoints, Sources
+from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import ServerMetrics
 from tests.fakes import FakeClock, settle
 from tests.settings import Serving
@@ -33,6 +33,7 @@ class Node:
         self.stats = []
         self.metrics = ServerMetrics(self.clock)
         self.sources = Sources(
+            started=self.clock.now(),
             configz={"kubeletconfig": {"port": 10250}},
             flagz={"v": "0", "address": "0.0.0.0"},
             log_directory=folder,
@@ -62,10 +63,9 @@ class Node:
 
     @asynccontextmanager
     async def served(self, *, read_only=False):
-        node = NodeEndpoints(self.sources, self.clock)
-        table = full_table(self.serving, node, self.sources, self.metrics, self.clock)
+        table = full_table(self.serving, self.sources, self.metrics, self.clock)
         if read_only:
-            table = read_only_table(node, self.sources, self.metrics)
+            table = read_only_table(self.sources, self.metrics, self.clock)
         api = KubeletApi(table, metrics=self.metrics, clock=self.clock)
         runner = web.ServerRunner(web.Server(api.answer))
         await runner.setup()

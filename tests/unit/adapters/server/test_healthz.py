@@ -5,7 +5,7 @@ import socket
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from agent.adapters.server.healthz import HealthServer
+from agent.adapters.server.health_server import HealthServer
 from agent.core.node_view import NodeView
 from tests.fakes import FakeClock, running
 from tests.settings import Serving
@@ -154,7 +154,7 @@ async def told(peer, path="/", *, status_page="loopback", host="127.0.0.1"):
         serving, clock=FakeClock(), loops=["lease"], faults=lambda: {"lease": "no route to 192.0.2.1"}
     )
     request = make_mocked_request("GET", path, headers={"Host": host}, transport=Transport(peer))
-    response = await server._answer(request)
+    response = await server._load()(request)
     return response.status, response.body.decode()
 
 

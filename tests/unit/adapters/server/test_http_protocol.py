@@ -16,7 +16,7 @@ async def port():
         return web.Response(status=299)
 
     socket = listen("127.0.0.1", 0, flag="--port")
-    listener = Listener(socket, answer, clock=FakeClock())
+    listener = Listener(socket, lambda: answer, clock=FakeClock())
     async with running(listener):
         yield socket.getsockname()[1]
     await listener.close()

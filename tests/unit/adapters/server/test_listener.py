@@ -60,7 +60,7 @@ class Door:
         self.socket = Counted(fileno=listen("127.0.0.1", 0, flag="--port").detach())
         self.socket.setblocking(False)
         self.port = self.socket.getsockname()[1]
-        self.listener = Listener(self.socket, self._answer, clock=self.clock, tls=tls and self._begin_handshake)
+        self.listener = Listener(self.socket, lambda: self._answer, clock=self.clock, tls=tls and self._begin_handshake)
 
     def _begin_handshake(self):
         self.handshakes += 1

@@ -30,7 +30,7 @@ class Served:
     def __init__(self, handler):
         self._listening = listen("127.0.0.1", 0, flag="")
         self.port = self._listening.getsockname()[1]
-        self._listener = Listener(self._listening, handler, clock=SystemClock())
+        self._listener = Listener(self._listening, lambda: handler, clock=SystemClock())
 
     async def run(self):
         try:
