@@ -18,7 +18,6 @@ from agent.adapters.certificates.serving import (
 )
 from agent.adapters.certificates.store import PemStore
 from agent.adapters.credentials import Credentials, load_credentials
-from agent.adapters.server.auth_filter import AuthFilter
 from agent.adapters.server.listener import Listener, listen
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import ServerMetrics
@@ -90,13 +89,14 @@ class KubeletServerBuilder:
     def _authenticated(self, certificate: ServingCertificate) -> Listener:
         """Listen for the kubelet's API over TLS."""
         serving, clock = self.config.process.serving, self.scheduling.clock
-        auth_filter = AuthFilter(
-            serving=serving, node_name=self.config.node.node_name, reviews=self.reviews, clock=clock
-        )
 
         def load_handler() -> "Handler":
             from agent.adapters.server.api import KubeletApi, full_table  # noqa: PLC0415  with the first connection
+            from agent.adapters.server.auth_filter import AuthFilter  # noqa: PLC0415  as above
 
+            auth_filter = AuthFilter(
+                serving=serving, node_name=self.config.node.node_name, reviews=self.reviews, clock=clock
+            )
             table = full_table(serving, self.sources, self.metrics, clock)
             return KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter).answer
 

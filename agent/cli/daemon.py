@@ -1,10 +1,12 @@
 """The command line of the daemon: flags → Config → app.serve(). Only the other commands load typer."""
 
+import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agent import __version__, klog
@@ -105,8 +107,9 @@ def _serve(flags: Mapping[str, Any]) -> None:
         log.log(klog.V1, klog.Unquoted(f"FLAG: --{name}={klog.quoted(value)}"))
     manager = Systemd.from_environment()  # before any child could inherit it
     child = prestart_key_worker(config.process)  # before the imports that take longest
-    from agent.adapters.certificates.key_worker import KeyWorker  # noqa: PLC0415  for the daemon
-    from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
+    with _no_collections():
+        from agent.adapters.certificates.key_worker import KeyWorker  # noqa: PLC0415  for the daemon
+        from agent.app import serve  # noqa: PLC0415  the Kubernetes client, too
 
     work = serve(
         config,
@@ -116,6 +119,16 @@ def _serve(flags: Mapping[str, Any]) -> None:
         zpages=pages,
     )
     run_async(work)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Let modules be imported without the search for garbage: what they define stays, and each search looks at it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def run_async(work: Coroutine[Any, Any, None]) -> None:

@@ -1,5 +1,6 @@
 """The daemon's own line, which costs no more than the daemon needs."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 from agent.cli.commands import cli
-from agent.cli.daemon import COMMANDS
+from agent.cli.daemon import COMMANDS, _no_collections
 
 HEAVY = ("aiohttp", "attr", "cryptography", "dbus_fast", "httpcore", "httpx", "prometheus_client", "rich", "typer")
 
@@ -17,6 +18,12 @@ def test_the_daemon_imports_nothing_heavy_that_it_may_never_need(module):
     script = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_imports_run_without_the_garbage_collector_which_is_on_again_afterwards():
+    with _no_collections():
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_every_command_is_known_before_typer_is_loaded():
