@@ -89,6 +89,7 @@ class Listener:
         self._clock = clock
         self._tls = tls
         self._connections: dict[Connection, None] = {}
+        self._has_connections = asyncio.Event()
         self._by_protocol: dict[RequestHandler, Connection] = {}
         self._handshakes: set[asyncio.Task[None]] = set()
         self._ended = 0
@@ -121,6 +122,7 @@ class Listener:
                     continue
                 connection = Connection(address, self._clock.monotonic())
                 self._connections[connection] = None
+                self._has_connections.set()
                 # Wait without a task, TLS or HTTP: a client that sends nothing costs no more than its socket.
                 loop.add_reader(sock, self._on_first_byte, connection, sock)
                 connection.close = partial(self._close_socket, connection, sock)
@@ -249,6 +251,9 @@ class Listener:
     async def _close_overdue(self) -> None:
         """Close the connections of clients that do not finish a request, or do not read the response."""
         while True:
+            if not self._connections:
+                self._has_connections.clear()
+                await self._has_connections.wait()
             await self._clock.sleep(_CHECK_SECONDS)
             now = self._clock.monotonic()
             for connection in [connection for connection in self._connections if connection.is_overdue(now)]:

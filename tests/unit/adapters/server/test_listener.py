@@ -125,6 +125,16 @@ async def test_what_is_no_http_is_refused_in_gos_words(door, caplog):
     assert not caplog.records
 
 
+async def test_a_port_without_connections_waits_for_no_time_to_pass(door):
+    assert not door.clock.is_waited_for
+    _, writer = await door.come()
+    assert door.clock.is_waited_for
+    writer.transport.abort()
+    await until(lambda: not door.listener._connections)
+    await door.clock.advance(10)
+    assert not door.clock.is_waited_for
+
+
 async def test_a_header_that_does_not_end_is_not_waited_for(door):
     reader, _ = await door.come(b"GET / HTTP/1.1\r\nHost: ")
     await door.clock.advance(15)
