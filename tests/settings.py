@@ -35,6 +35,7 @@ Resources = partial(
     ignore_eviction=False,
     overrides={},
     extended={},
+    allocatable={},
 )
 Eviction = partial(
     config.Eviction, hard=(), soft=(), transition_seconds=300.0, max_pod_grace_seconds=0, as_kubelet=False
@@ -104,6 +105,7 @@ NodeConfig = partial(
     node_ips=(),
     node_ip_type="InternalIP",
     kubelet_version=KUBELET_VERSION,
+    kube_proxy_version="",
     kubelet_port=10250,
     container_runtime_version="",
     declared_features=(),

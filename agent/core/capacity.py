@@ -83,6 +83,8 @@ def own_capacity(config: NodeConfig, host: HostSnapshot) -> dict[str, Quantity]:
 
 def own_allocatable(config: NodeConfig, host: HostSnapshot) -> dict[str, Quantity]:
     """Return capacity less reservations and hard eviction thresholds; huge pages are taken off memory."""
+    if config.resources.allocatable:
+        return dict(config.resources.allocatable)
     own = own_capacity(config, host)
     reserved = _reservations(config, own)
     left = {name: amount.minus(reserved.get(name, _ZERO)).at_least_zero() for name, amount in own.items()}

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Literal, get_args
 
 from agent.core.errors import ConfigError
-from agent.core.labels import Taint, check_labels, subdomain_faults
+from agent.core.labels import Taint, check_label_syntax, subdomain_faults
 from agent.core.model import IPAddress
 from agent.core.pressure import Threshold
 from agent.core.quantity import Quantity
@@ -46,7 +46,7 @@ class Registration:
     deregister: bool  # whether Node and Lease are removed when we end
 
     def __post_init__(self) -> None:
-        check_labels(self.labels)
+        check_label_syntax(self.labels)  # which of them a kubelet accepts, the flag says
         check_choice("--on-node-deleted", self.on_node_deleted, get_args(OnNodeDeleted))
 
 
@@ -90,6 +90,7 @@ class Resources:
     ignore_eviction: bool  # hard eviction thresholds do not come off allocatable
     overrides: Mapping[str, Quantity]  # reported instead of what the host has
     extended: Mapping[str, Quantity]  # such as nvidia.com/gpu
+    allocatable: Mapping[str, Quantity]  # reported instead of what the rest makes of the capacity; empty: it is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +216,7 @@ class NodeConfig:
     node_ips: tuple[IPAddress, ...]
     node_ip_type: NodeIPType  # ExternalIP for a node that the others cannot route to
     kubelet_version: str
+    kube_proxy_version: str  # empty since v1.33; older nodes report one
     kubelet_port: int  # reported in daemonEndpoints
     container_runtime_version: str
     declared_features: tuple[str, ...]  # what the gates let the Node declare, sorted as the API server wants it

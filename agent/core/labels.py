@@ -92,6 +92,11 @@ def check_labels(labels: Mapping[str, str]) -> None:
             "--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix "
             f"({', '.join(_ALLOWED_PREFIXES)}) or be in the specifically allowed set ({', '.join(_ALLOWED_KEYS)})"
         )
+    check_label_syntax(labels)
+
+
+def check_label_syntax(labels: Mapping[str, str]) -> None:
+    """Raise a ConfigError for labels that an API server refuses."""
     faults = [
         f"'{text}' - {', '.join(reasons)}"
         for key, value in labels.items()

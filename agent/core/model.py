@@ -307,7 +307,8 @@ class HostSnapshot:
     cgroup_version: Literal[0, 1, 2] = 0  # 0: there are none
     kernel_version: str = ""
     os_image: str = "Unknown"
-    architecture: str = "amd64"  # in Go's spelling
+    operating_system: str = "linux"  # in Go's spelling, as the next
+    architecture: str = "amd64"
 
 
 def is_newer(left: str, right: str) -> bool:

@@ -178,8 +178,8 @@ def node_info(facts: Facts) -> NodeStatus:
         "osImage": host.os_image,
         "containerRuntimeVersion": config.container_runtime_version,
         "kubeletVersion": config.kubelet_version,
-        "kubeProxyVersion": "",  # kubelet v1.36: always empty, the key stays
-        "operatingSystem": "linux",
+        "kubeProxyVersion": config.kube_proxy_version,  # kubelet v1.36: always empty, the key stays
+        "operatingSystem": host.operating_system,
         "architecture": host.architecture,
     }
     if host.swap_bytes:

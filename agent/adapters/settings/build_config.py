@@ -60,6 +60,7 @@ def _node(settings: Effective) -> NodeConfig:
         node_ips=parse_node_ips(flags.get("node-ip", "")),
         node_ip_type=settings.fake["nodeIPType"],
         kubelet_version=_version(settings),
+        kube_proxy_version="",
         kubelet_port=kubelet["port"],
         container_runtime_version=f"fake://{__version__}",
         declared_features=_declared_features(kubelet),
@@ -142,6 +143,7 @@ def _resources(settings: Effective) -> Resources:
         ignore_eviction=settings.flags.get("experimental-allocatable-ignore-eviction", False),
         overrides=_quantities("--capacity", fake["capacity"]),
         extended=_quantities("--extended-resources", fake["extendedResources"]),
+        allocatable={},
     )
 
 

@@ -205,3 +205,8 @@ def test_allocatable_is_between_nothing_and_capacity_and_falls_with_what_is_held
     for name, most in amounts(capacity(facts(host=host))["capacity"]).items():
         offered = [left[name] for left in falling]
         assert [most, *offered, 0] == sorted([most, *offered, 0], reverse=True)
+
+
+def test_an_allocatable_that_is_set_is_reported_as_it_is():
+    config = configured(kube_reserved=quantities(cpu="3"), allocatable=quantities(cpu="3920m", memory="7Gi"))
+    assert allocatable(facts(config=config))["allocatable"] == {"cpu": "3920m", "memory": "7Gi"}

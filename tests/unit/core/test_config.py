@@ -47,3 +47,9 @@ def test_the_taint_that_keeps_pods_away_is_named_where_none_does(mode, taints, h
 @pytest.mark.parametrize("mode", ["refuse", "ignore"])
 def test_nothing_is_said_about_simulated_pods_where_there_are_none(mode):
     assert simulation_fields(NodeConfig(pods=Pods(mode=mode))) is None
+
+
+def test_a_node_that_is_copied_may_have_labels_that_no_kubelet_may_set():
+    Registration(labels={"node-role.kubernetes.io/worker": ""})
+    with pytest.raises(ConfigError, match="invalid node labels"):
+        Registration(labels={"node-role.kubernetes.io/worker": "-"})
