@@ -29,8 +29,11 @@ class Parsed(NamedTuple):
     duplicates: list[str]
 
 
-def load_documents(text: str) -> Parsed:
-    """Load all documents of a file. Raises ConfigError with the place if it is neither YAML nor JSON."""
+def load_documents(text: str, *, most_nodes: int = _MOST_NODES) -> Parsed:
+    """Load all documents of a file. Raises ConfigError with the place if it is neither YAML nor JSON.
+
+    Whoever expects a large file may raise `most_nodes`; a text of N characters without aliases has less than N.
+    """
     duplicates: list[str] = []
     if text.lstrip().startswith("{"):  # JSON may be indented with tabs, which YAML forbids
         try:
@@ -40,7 +43,7 @@ def load_documents(text: str) -> Parsed:
         except ValueError:
             pass  # a YAML flow mapping, then
     try:
-        refuse_bombs(text)
+        refuse_bombs(text, most_nodes)
         return Parsed([d for d in yaml.load_all(text, _loader(duplicates)) if d is not None], duplicates)
     except yaml.YAMLError as error:
         raise ConfigError(f"yaml: {_where(error)}") from error
@@ -65,7 +68,7 @@ class Excessive(yaml.MarkedYAMLError):
     """A small text whose document would be too large or too deep."""
 
 
-def refuse_bombs(text: str) -> None:
+def refuse_bombs(text: str, most_nodes: int = _MOST_NODES) -> None:
     """Raise Excessive for a document that would be too large or too deep, before anything is built.
 
     The events of the parser are read one after the other, so neither size nor depth costs anything here.
@@ -83,12 +86,12 @@ def refuse_bombs(text: str) -> None:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.AliasEvent):
             is_endless = any(anchor == event.anchor for anchor, _ in open_parts)  # it stands in what it names
-            total += _MOST_NODES if is_endless else sizes.get(str(event.anchor), 1)
+            total += most_nodes if is_endless else sizes.get(str(event.anchor), 1)
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = open_parts.pop()
             if anchor:
                 sizes[anchor] = total - before
-        if total > _MOST_NODES:
+        if total > most_nodes:
             raise Excessive(problem="document contains excessive aliasing, or too much", problem_mark=event.start_mark)
         if len(open_parts) > _MOST_DEPTH:
             raise Excessive(problem="exceeded max depth", problem_mark=event.start_mark)

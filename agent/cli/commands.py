@@ -7,29 +7,30 @@ import typer
 
 from agent.adapters.settings.effective import from_flags
 from agent.cli.daemon import COMPLETE, run_async, run_daemon
-from agent.cli.grammar import OUTPUT, CommandGroup, KubeletCommand, KubeletGroup, UsageError, usage_error
+from agent.cli.fleet import fleet
+from agent.cli.grammar import CONTEXT, OUTPUT, CommandGroup, KubeletCommand, KubeletGroup, UsageError, usage_error
 from agent.cli.install import InstallCommand, install, uninstall
 from agent.cli.join import JoinCommand, join
 from agent.core.config import check_choice
 from agent.core.errors import ConfigError
 from agent.core.times import parse_seconds
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 120, "max_content_width": 120}
 _SHELLS = ("bash", "zsh", "fish")
 cli = typer.Typer(
     cls=KubeletGroup,
     add_completion=False,  # as kubectl: a command prints the script
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich would cut long flag names off
-    context_settings=_CONTEXT,
+    context_settings=CONTEXT,
 )
 config = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode=None,
-    context_settings=_CONTEXT,
+    context_settings=CONTEXT,
     help="Show or check the settings; starts nothing.",
 )
 cli.add_typer(config, name="config")
+cli.add_typer(fleet, name="fleet")
 
 
 __all__ = ["UsageError", "cli", "usage_error"]
@@ -43,7 +44,7 @@ def run(context: typer.Context) -> None:
     """
     flags: Mapping[str, Any] = context.obj
     if context.invoked_subcommand is not None:
-        if flags and context.invoked_subcommand not in {"config", "healthcheck"}:
+        if flags and context.invoked_subcommand not in {"config", "fleet", "healthcheck"}:
             raise ConfigError(f"{context.invoked_subcommand} takes no flags of kubelet")
         return
     run_daemon(flags)

@@ -12,9 +12,7 @@ from typing import Any
 from agent.adapters.host import LinuxHost
 from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import LENIENT, Effective, from_flags
-from agent.adapters.settings.go_json import leaves
-from agent.adapters.settings.pflag import did_you_mean
-from agent.adapters.settings.schema import KUBELET
+from agent.adapters.settings.strict import strict_errors
 from agent.core.capacity import check_reservations
 from agent.core.config import Config, ProcessConfig, Serving
 from agent.core.errors import ConfigError
@@ -23,7 +21,6 @@ from agent.core.node_view import format_signal
 from agent.core.pressure import signal_observations
 from agent.ports import StartError
 
-_UNKNOWN_FIELD = re.compile(r'unknown field "(.+)"')
 _BYTES = re.compile(r"[0-9.]+([KMGTP])B")  # what many write for a size, and Kubernetes does not take
 
 
@@ -52,7 +49,7 @@ async def check(flags: Mapping[str, Any]) -> Findings:
     except ConfigError as error:
         findings.add(error)
         return findings
-    findings.errors.extend((*_unknown_fields(settings), *_node_ip_errors(settings)))
+    findings.errors.extend((*strict_errors(settings), *_node_ip_errors(settings)))
     findings.warnings.extend(_notes(settings))
     try:
         config = build_config(settings)
@@ -90,15 +87,6 @@ def _notes(settings: Effective) -> Iterator[str]:
     for note in settings.notes:
         if note.verbosity <= 0 and note.phrase != LENIENT:
             yield f"{note.phrase}: {' '.join(map(str, note.fields.values()))}"
-
-
-def _unknown_fields(settings: Effective) -> Iterator[str]:
-    paths = [path.split(".") for path, _ in leaves(KUBELET)]
-    for file, error in settings.strict_errors:
-        unknown = _UNKNOWN_FIELD.fullmatch(error)
-        depth = unknown[1].count(".") + 1 if unknown else 0
-        same_depth = {".".join(parts[:depth]) for parts in paths}
-        yield f"{file}: {error}{did_you_mean(unknown[1], same_depth) if unknown else ''}"
 
 
 def _node_ip_errors(settings: Effective) -> Iterator[str]:

@@ -21,7 +21,7 @@ from agent.core.text import printable
 log = logging.getLogger(__name__)
 
 COMPLETE = "_FAKE_KUBELET_COMPLETE"
-COMMANDS = frozenset({"completion", "config", "demo", "healthcheck", "install", "join", "uninstall"})
+COMMANDS = frozenset({"completion", "config", "demo", "fleet", "healthcheck", "install", "join", "uninstall"})
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """typer commands whose flags are kubelet's: read by pflag's grammar, shown and completed from the table of flags."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -14,6 +14,7 @@ from agent.adapters.settings.table.row import ACCEPTED, REMOVED
 from agent.cli.completion import Typed
 from agent.core.errors import ConfigError
 
+CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 120, "max_content_width": 120}
 OUTPUT = Flag("output", "string", OURS, "yaml or json.", metavar="FORMAT", choices=("yaml", "json"))
 
 
@@ -49,11 +50,13 @@ class CommandGroup(TyperGroup):
 class KubeletGroup(TyperGroup):
     """The top level: kubelet's flags, then optionally the name of a command."""
 
+    flags: ClassVar[Mapping[str, Flag]] = FLAGS
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse kubelet's flags into `ctx.obj` and leave the rest to typer."""
         if ctx.resilient_parsing:  # completion: incomplete flags are no errors
             return super().parse_args(ctx, args)
-        rest = _without_flags(ctx, args, FLAGS, stop=self.commands)
+        rest = _without_flags(ctx, args, self.flags, stop=self.commands)
         if rest and rest[0] not in {"--help", *self.commands}:
             raise ConfigError(
                 f"unknown command {rest[0]}{did_you_mean(rest[0], self.commands)}",
@@ -63,7 +66,7 @@ class KubeletGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return typer's own options, and kubelet's for the completion of a shell."""
-        return [*super().get_params(ctx), *(_options(FLAGS, ctx.obj) if ctx.resilient_parsing else ())]
+        return [*super().get_params(ctx), *(_options(self.flags, ctx.obj) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the flags by group, then the commands."""
@@ -74,19 +77,20 @@ class KubeletGroup(TyperGroup):
 class KubeletCommand(TyperCommand):
     """A command that takes kubelet's flags, and `-o`."""
 
+    flags: ClassVar[Mapping[str, Flag]] = {**FLAGS, "output": OUTPUT}
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse kubelet's flags and `-o` into `ctx.obj`."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        rest = _without_flags(ctx, args, {**FLAGS, "output": OUTPUT})
+        rest = _without_flags(ctx, args, self.flags)
         if rest and rest[0] != "--help":
             raise ConfigError(f"unexpected argument {rest[0]}")
         return super().parse_args(ctx, rest)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return typer's own options, and kubelet's for the completion of a shell."""
-        flags = {**FLAGS, "output": OUTPUT}
-        return [*super().get_params(ctx), *(_options(flags, ctx.obj) if ctx.resilient_parsing else ())]
+        return [*super().get_params(ctx), *(_options(self.flags, ctx.obj) if ctx.resilient_parsing else ())]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the command's own flags, and refer to kubelet's."""
@@ -179,6 +183,7 @@ def default_text(flag: Flag, defaults: Mapping[str, Any]) -> str:
 
 
 __all__ = [
+    "CONTEXT",
     "CommandGroup",
     "KubeletCommand",
     "KubeletGroup",

@@ -40,7 +40,7 @@ _ALLOWED_KEYS = (
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 )
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def subdomain_faults(name: str) -> list[str]:
@@ -122,7 +122,7 @@ def _parse_taint(item: str) -> Taint:
     faults = qualified_name_faults(key) + label_value_faults(value)
     if not colon or faults or "=" in value:
         raise ConfigError(f"invalid taint spec: {item}{', ' + '; '.join(faults) if faults else ''}")
-    if effect not in _EFFECTS:
+    if effect not in EFFECTS:
         raise ConfigError(f"invalid taint effect: {effect}, unsupported taint effect")
     return Taint(key, value, effect)
 

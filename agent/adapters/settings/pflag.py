@@ -21,7 +21,7 @@ from agent.core.quantity import Quantity, QuantityError
 from agent.core.times import format_nanos, parse_nanos
 from agent.klog import quoted
 
-SHORT = {"v": "v", "h": "help", "o": "output"}
+SHORT = {"v": "v", "h": "help", "o": "output", "f": "filename"}
 """The flags that may be given by one letter, by that letter."""
 
 Reader = Callable[[str, Any], Any]
