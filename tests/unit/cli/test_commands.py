@@ -3,43 +3,14 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import NamedTuple
 
 import pytest
 
 from agent import __version__
 from agent.adapters.settings import load
 from agent.adapters.settings.table import FLAGS
-from agent.cli import main
 from agent.core.errors import ConfigError
 from agent.core.pressure import DEFAULT_HARD
-
-
-class Ended(NamedTuple):
-    """What is left of a command."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def fake_kubelet(monkeypatch, capsys):
-    """Runs the command, in this process."""
-
-    def run(*arguments, env=None):
-        monkeypatch.setattr(sys, "argv", ["fake-kubelet", *arguments])
-        for name, value in (env or {}).items():
-            monkeypatch.setenv(name, value)
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as done:
-            code = done.code or 0
-        return Ended(code, *capsys.readouterr())
-
-    return run
 
 
 def test_help_tells_of_every_flag_that_is_not_removed(fake_kubelet):
