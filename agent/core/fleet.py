@@ -19,7 +19,7 @@ MOST_NODES_OF_A_GROUP, MOST_GROUPS = 2**16, 2**8 - 1  # each node has an address
 
 _REGION = re.compile(r"([a-z]+(?:-[a-z]+)+-?[0-9]+)-?[a-z]")  # of zones such as us-east-1a and europe-west4-b
 _FIRST_ADDRESS = int(IPv4Address("10.0.0.1"))
-_STRATUM, _STRIDE = 100, 61  # among any 100 nodes in a row, each percent has one; neighbours are far apart
+_STRATUM, _STRIDE = 100, 61  # each of 100 nodes has a percent of its own; neighbours are far apart
 
 
 class GroupError(ConfigError):
@@ -257,7 +257,7 @@ def _machine(model: NodeModel, identity: str, position: int, index: int, *, is_f
 
 
 def _startup(rule: StartupRule, seed: str, index: int) -> Startup:
-    """Draw how a node comes up: of any hundred nodes in a row, as many fail as the percentages say."""
+    """Draw how a node comes up: of each hundred nodes, as many fail as the percentages say."""
     block, place = divmod(index, _STRATUM)
     shift = _STRATUM * _chance(f"{seed}/{block}/fault")
     percentile = (place * _STRIDE + shift) % _STRATUM

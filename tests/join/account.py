@@ -11,6 +11,7 @@ from tests.cluster.waiting import eventually
 
 CONFIG = Path(__file__).parents[2] / "config" / "rbac"
 RBAC = CONFIG / "rbac.yaml"
+FLEET_RBAC = CONFIG / "fleet.yaml"
 NAMESPACE = "fake-kubelet"
 USER = "system:serviceaccount:fake-kubelet:fake-kubelet"
 _PODS = f"{NAMESPACES}/{NAMESPACE}/pods"
@@ -74,7 +75,7 @@ def pod_token(plane: ControlPlane, name: str) -> Iterator[str]:
         plane.api.delete(f"{_PODS}/{name}?gracePeriodSeconds=0")
 
 
-def unbound_token(plane: ControlPlane, **spec: Any) -> str:
+def unbound_token(plane: ControlPlane, account: str = "fake-kubelet", **spec: Any) -> str:
     """A token of the account; without a reference to a pod it belongs to none."""
-    path = f"{NAMESPACES}/{NAMESPACE}/serviceaccounts/fake-kubelet/token"
+    path = f"{NAMESPACES}/{NAMESPACE}/serviceaccounts/{account}/token"
     return str(plane.api.create(path, {"spec": spec})["status"]["token"])

@@ -11,10 +11,11 @@ from tests.cluster.machine import Machine
 from tests.cluster.node_view import condition
 from tests.cluster.ports import free_ports
 from tests.cluster.waiting import eventually
-from tests.join.account import OPTIONAL_ROLES, RBAC, USER, bound, pod_token
+from tests.join.account import FLEET_RBAC, OPTIONAL_ROLES, RBAC, USER, bound, pod_token, unbound_token
 
-DOCUMENTS = list(yaml.safe_load_all(RBAC.read_text()))
+DOCUMENTS = [document for file in (RBAC, FLEET_RBAC) for document in yaml.safe_load_all(file.read_text())]
 NODE, (DEREGISTER, STATIC_PODS, DELEGATOR) = "fake-kubelet", OPTIONAL_ROLES
+FLEET = "fake-kubelet-fleet"
 
 
 def granted(role):
@@ -50,12 +51,27 @@ def machine(rbac, node_name, tmp_path):
     """A pod of the account, as far as the API server can see; the node has its name."""
     made = Machine(rbac, node_name, tmp_path)
     with pod_token(rbac, node_name) as token:
-        (made.folder / "token").write_text(token)
-        config = yaml.safe_load(rbac.bootstrap_kubeconfig.read_text())
-        config["users"][0]["user"] = {"tokenFile": "token"}
-        made.kubeconfig.write_text(yaml.safe_dump(config))
+        give_token(made, token)
         yield made
         made.stop()
+
+
+@pytest.fixture
+def fleet_machine(rbac, node_name, tmp_path):
+    """A machine with the account of a fleet, which speaks for no pod."""
+    rbac.kubectl("apply", "-f", str(FLEET_RBAC))
+    made = Machine(rbac, node_name, tmp_path)
+    give_token(made, unbound_token(rbac, FLEET))
+    yield made
+    made.stop()
+
+
+def give_token(machine, token):
+    """A kubeconfig with this token."""
+    (machine.folder / "token").write_text(token)
+    config = yaml.safe_load(machine.plane.bootstrap_kubeconfig.read_text())
+    config["users"][0]["user"] = {"tokenFile": "token"}
+    machine.kubeconfig.write_text(yaml.safe_dump(config))
 
 
 def repeat_an_event(machine):
@@ -108,6 +124,23 @@ def test_every_rule_is_needed_and_none_is_missing(machine):
         assert machine.refusals() == []
         assert machine.users() == {USER}
         machine.stop()
+
+
+def test_the_account_of_a_fleet_may_do_what_its_nodes_do_and_delete_them(fleet_machine):
+    leave_a_csinode(fleet_machine)
+    process = fleet_machine.start_by_kubeconfig(
+        "--node-status-update-frequency=1s", "--deregister", "--node-labels=fake-kubelet.dev/fleet=lab"
+    )
+    fleet_machine.wait_until_ready()
+    repeat_an_event(fleet_machine)
+    bind_and_delete_a_pod(fleet_machine)
+    lived = {right for right in granted(FLEET) if right[-1] != "delete"}
+    eventually(lambda: lived <= used(fleet_machine), every=0.5)
+    assert process.stop() == 0
+    eventually(lambda: granted(FLEET) <= used(fleet_machine), every=0.5)
+    assert used(fleet_machine) == granted(FLEET)
+    assert fleet_machine.refusals() == []
+    assert fleet_machine.users() == {f"system:serviceaccount:fake-kubelet:{FLEET}"}
 
 
 def test_the_right_to_delete_is_needed_for_deregister_alone(machine):
