@@ -52,7 +52,8 @@ class StartupRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeModel:
-    """What a node looks like; its name, and IDs where the machine has some, are for the first node alone."""
+    """What a node looks like. IDs that the machine has are for the node that has the model's name, and a provider ID is
+    for the first node after this model."""
 
     config: NodeConfig
     machine: HostSnapshot
@@ -99,7 +100,7 @@ class Fleet:
         owners: dict[str, str] = {}
         for position, group in enumerate(self.groups):
             if position >= MOST_GROUPS:
-                raise GroupError(position, "", f"a fleet has at most {MOST_GROUPS} groups")
+                raise GroupError(position, "name", f"a fleet has at most {MOST_GROUPS} groups")
             if any(group.name == other.name for other in self.groups[:position]):
                 raise GroupError(position, "name", f'there are two groups "{group.name}"')
             if not 0 <= group.count <= MOST_NODES_OF_A_GROUP:
@@ -135,13 +136,13 @@ def plans(fleet: Fleet) -> Iterator[NodePlan]:
             turn, number = divmod(index, len(group.models))
             model, key = group.models[number], (number, zone)
             if key not in configs:
-                configs[key] = _with_labels(model.config, _labels(fleet, group, zone))
+                configs[key] = _with_labels(model.config, fleet, group, zone)
             name = _name(group, index, zone)
             yield NodePlan(
                 group=group.name,
                 index=index,
                 config=_named(configs[key], name, is_first=turn == 0),
-                machine=_machine(model, f"{fleet.name}/{name}", position, index, is_first=turn == 0),
+                machine=_machine(model, fleet.name, name, position * MOST_NODES_OF_A_GROUP + index),
                 startup=_startup(group.startup, f"{fleet.seed}/{fleet.name}/{group.name}", index),
             )
 
@@ -172,11 +173,13 @@ def scaled(fleet: Fleet, counts: Mapping[str, int]) -> Fleet:
     """Return the fleet with other counts for some groups. Raises ConfigError for a group that there is not."""
     unknown = sorted(counts.keys() - {group.name for group in fleet.groups})
     if unknown:
-        groups = ", ".join(group.name for group in fleet.groups)
-        raise ConfigError(f'fleet {fleet.name} has no group "{unknown[0]}"; its groups are {groups}')
-    return replace(
-        fleet, groups=tuple(replace(group, count=counts.get(group.name, group.count)) for group in fleet.groups)
-    )
+        others = ", ".join(group.name for group in fleet.groups)
+        raise ConfigError(f'fleet {fleet.name} has no group "{unknown[0]}"; its groups are {others}')
+    groups = tuple(replace(group, count=counts.get(group.name, group.count)) for group in fleet.groups)
+    try:
+        return replace(fleet, groups=groups)
+    except GroupError as error:
+        raise ConfigError(f"group {groups[error.position].name}: {error}") from error
 
 
 def spread(weights: Mapping[str, int]) -> tuple[str, ...]:
@@ -218,20 +221,14 @@ def _name(group: Group, index: int, zone: str) -> str:
     return f"{name}-{turn}" if turn else name
 
 
-def _labels(fleet: Fleet, group: Group, zone: str) -> dict[str, str]:
-    labels = {FLEET_LABEL: fleet.name, GROUP_LABEL: group.name}
+def _with_labels(config: NodeConfig, fleet: Fleet, group: Group, zone: str) -> NodeConfig:
+    """Return the settings with the labels of the fleet; a region that the settings have is kept."""
+    labels = {**config.registration.labels, FLEET_LABEL: fleet.name, GROUP_LABEL: group.name}
     if group.zones:
         labels[ZONE_LABEL] = zone
         if region := region_of(zone):
-            labels[REGION_LABEL] = region
-    return labels
-
-
-def _with_labels(config: NodeConfig, labels: Mapping[str, str]) -> NodeConfig:
-    """Return the settings with these labels; a region that the settings have is kept."""
-    own = config.registration.labels
-    merged = {**own, **labels, **{key: own[key] for key in (REGION_LABEL,) if key in own}}
-    return replace(config, registration=replace(config.registration, labels=merged))
+            labels.setdefault(REGION_LABEL, region)
+    return replace(config, registration=replace(config.registration, labels=labels))
 
 
 def _named(config: NodeConfig, name: str, *, is_first: bool) -> NodeConfig:
@@ -240,18 +237,19 @@ def _named(config: NodeConfig, name: str, *, is_first: bool) -> NodeConfig:
     return replace(config, node_name=name)
 
 
-def _machine(model: NodeModel, identity: str, position: int, index: int, *, is_first: bool) -> HostSnapshot:
+def _machine(model: NodeModel, fleet_name: str, name: str, number: int) -> HostSnapshot:
     """Return the machine of one node: with IDs of its own, and an address that no other node of the fleet has."""
-    machine = model.machine
-    if not (is_first and machine.machine_id):
+    machine, identity = model.machine, f"{fleet_name}/{name}"
+    if not (machine.machine_id and model.config.node_name == name):
         machine = replace(
             machine,
             machine_id=_digest(f"{identity}/machine").hex(),
             system_uuid=_uuid(f"{identity}/system"),
             boot_id=_uuid(f"{identity}/boot"),
         )
-    address = IPv4Address(_FIRST_ADDRESS + position * MOST_NODES_OF_A_GROUP + index)
-    interface = Interface(name="eth0", up=True, addresses=model.config.node_ips or (address,))
+    addresses = tuple(ip for ip in model.config.node_ips if not ip.is_unspecified)
+    own = IPv4Address(_FIRST_ADDRESS + number)
+    interface = Interface(name="eth0", up=True, addresses=addresses or (own,))
     network = Network(interfaces=(interface,), default_routes=(DefaultRoute(interface="eth0", version=4),))
     return replace(machine, network=network)
 

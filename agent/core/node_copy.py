@@ -9,7 +9,7 @@ from agent.core.fleet import REGION_LABEL, ZONE_LABEL, NodeModel
 from agent.core.labels import Taint
 from agent.core.machine import machine_of
 from agent.core.model import HostSnapshot, NodeTaint
-from agent.core.quantity import Quantity, QuantityError
+from agent.core.quantity import Quantity, parse_amounts
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
@@ -92,7 +92,7 @@ def copied_node(node: SourceNode, base: NodeConfig, *, keep_provider_id: bool, k
     """
     spec, status, registration = node.get("spec", {}), node.get("status", {}), base.registration
     info = status.get("nodeInfo", {})
-    capacity = parsed_amounts(status.get("capacity", {}))
+    capacity = parse_amounts(status.get("capacity", {}))
     config = replace(
         base,
         node_name=node["metadata"]["name"],
@@ -100,7 +100,7 @@ def copied_node(node: SourceNode, base: NodeConfig, *, keep_provider_id: bool, k
         kube_proxy_version=info.get("kubeProxyVersion", ""),
         container_runtime_version=info.get("containerRuntimeVersion") or base.container_runtime_version,
         declared_features=tuple(status.get("declaredFeatures", ())),
-        resources=_resources(base.resources, capacity, parsed_amounts(status.get("allocatable", {})) or capacity),
+        resources=_resources(base.resources, capacity, parse_amounts(status.get("allocatable", {})) or capacity),
         registration=replace(
             registration,
             labels={**_labels(node["metadata"].get("labels", {}), keep_zone=keep_zone), **registration.labels},
@@ -109,19 +109,6 @@ def copied_node(node: SourceNode, base: NodeConfig, *, keep_provider_id: bool, k
         ),
     )
     return NodeModel(config=config, machine=_machine({**capacity, **base.resources.overrides}, info))
-
-
-def parsed_amounts(texts: Mapping[str, str]) -> dict[str, Quantity]:
-    """Return the amounts of a ResourceList. Raises ValueError that names the resource of what is no quantity."""
-    amounts = {}
-    for name, text in texts.items():
-        try:
-            amounts[name] = Quantity.parse(text)
-        except QuantityError as error:
-            raise ValueError(f'{name}: "{text}": {error}') from error
-        if amounts[name].nano < 0:
-            raise ValueError(f"{name}: {text} is negative")
-    return amounts
 
 
 def merged_taints(first: Iterable[Taint], second: Iterable[Taint]) -> tuple[Taint, ...]:

@@ -111,6 +111,19 @@ def format_amounts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
+def parse_amounts(texts: Mapping[str, str]) -> dict[str, Quantity]:
+    """Return the amounts of a ResourceList. Raises ValueError that names the resource of what is no quantity."""
+    amounts = {}
+    for name, text in texts.items():
+        try:
+            amounts[name] = Quantity.parse(text)
+        except QuantityError as error:
+            raise ValueError(f'{name}: "{text}": {error}') from error
+        if amounts[name].nano < 0:
+            raise ValueError(f"{name}: {text} is negative")
+    return amounts
+
+
 def same_amount(left: str, right: str) -> bool:
     """Whether two written quantities are equal in value, however they are printed."""
     return left == right or Quantity.parse(left).nano == Quantity.parse(right).nano

@@ -8,8 +8,7 @@ import msgspec
 
 from agent.adapters.settings.pflag import did_you_mean
 from agent.core.errors import ConfigError
-from agent.core.node_copy import parsed_amounts
-from agent.core.quantity import Quantity
+from agent.core.quantity import Quantity, parse_amounts
 
 SHIPPED = "the catalogue of fake-kubelet"
 
@@ -59,7 +58,7 @@ def shipped_catalogue() -> Catalogue:
 
 def _instance_type(entry: _Entry) -> InstanceType:
     try:
-        resources = parsed_amounts({name: str(amount) for name, amount in entry.resources.items()})
+        resources = parse_amounts({name: str(amount) for name, amount in entry.resources.items()})
     except ValueError as error:
         raise ValueError(f"{entry.name}: resources.{error}") from error
     systems = list(entry.operating_systems)

@@ -10,8 +10,7 @@ from agent.adapters.go_yaml import load_documents
 from agent.adapters.settings.pflag import did_you_mean
 from agent.adapters.settings.schema import FAKE_API
 from agent.core.errors import ConfigError
-from agent.core.node_copy import parsed_amounts
-from agent.core.quantity import Quantity
+from agent.core.quantity import Quantity, parse_amounts
 
 FLEET_KIND = "Fleet"
 
@@ -155,6 +154,6 @@ def amounts(values: Mapping[str, Any], place: str) -> dict[str, Quantity]:
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise ConfigError(f"{place}.{key}: expected a quantity such as 8 or 16Gi")
     try:
-        return parsed_amounts({key: str(value) for key, value in values.items()})
+        return parse_amounts({key: str(value) for key, value in values.items()})
     except ValueError as error:
         raise ConfigError(f"{place}.{error}") from error

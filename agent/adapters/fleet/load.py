@@ -69,20 +69,22 @@ class InvalidFleet(ConfigError):
         self.errors = errors
 
 
-def fleet_from_flags(values: Mapping[str, Any], *, read_stdin: Callable[[], str] = sys.stdin.read) -> Fleet:
-    """Return the fleet of a command line: of the parsed flags of `fleet`, and of kubelet's. Raises as load_fleet."""
-    options, flags = split_flags(values)
-    return load_fleet(options, flags, read_stdin=read_stdin)
-
-
 def split_flags(values: Mapping[str, Any]) -> tuple[FleetOptions, dict[str, Any]]:
     """Return the flags that describe the fleet, and kubelet's."""
     options = {name.replace("-", "_"): values[name] for name in _OPTIONS if name in values}
     return FleetOptions(**options), {name: value for name, value in values.items() if name in FLAGS}
 
 
+def read_standard_input() -> str:
+    """Return what is piped into the command. Raises ConfigError where that is no text."""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read standard input: {error}") from error
+
+
 def load_fleet(
-    options: FleetOptions, flags: Mapping[str, Any], *, read_stdin: Callable[[], str] = sys.stdin.read
+    options: FleetOptions, flags: Mapping[str, Any], *, read_stdin: Callable[[], str] = read_standard_input
 ) -> Fleet:
     """Return the fleet that the options describe. Kubelet's flags hold for all of its nodes, and win over files.
 
@@ -107,6 +109,12 @@ def load_fleet(
         return Fleet(name=name, groups=(builder.group(document, _flag),), seed=options.seed or 0)
     except GroupError as error:
         raise ConfigError(f"{_flag(error.field)}: {error}") from error
+
+
+def fleet_from_flags(values: Mapping[str, Any], *, read_stdin: Callable[[], str] = read_standard_input) -> Fleet:
+    """Return the fleet of a command line: of the parsed flags of `fleet`, and of kubelet's. Raises as load_fleet."""
+    options, flags = split_flags(values)
+    return load_fleet(options, flags, read_stdin=read_stdin)
 
 
 def _from_file(options: FleetOptions, flags: Mapping[str, Any], read_stdin: Callable[[], str]) -> Fleet:

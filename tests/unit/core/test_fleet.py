@@ -169,10 +169,19 @@ def test_an_address_that_is_set_is_that_of_all_nodes():
 
 def test_the_first_copy_of_a_node_has_its_ids_and_no_other():
     model = copied("a", provider_id="aws:///i-1", machine_id="abc")
-    first, second = of_one_group(count=2, models=(model,))
+    first, second = of_one_group(count=2, models=(model,), template=None)
     assert (first.machine.machine_id, first.config.registration.provider_id) == ("abc", "aws:///i-1")
     assert second.machine.machine_id not in {"", "abc"}
     assert second.config.registration.provider_id == ""
+
+
+def test_copies_under_other_names_have_ids_of_their_own():
+    """Two groups may copy the same nodes."""
+    models = (copied("a", machine_id="abc"),)
+    groups = (Group(count=1, models=models), Group(name="b", count=1, models=models))
+    machines = [plan.machine.machine_id for plan in plans(Fleet(groups=groups))]
+    assert "abc" not in machines
+    assert len(set(machines)) == 2
 
 
 # --- start
@@ -279,7 +288,7 @@ def test_a_group_is_scaled_by_its_name():
     ("counts", "message"),
     [
         ({"gpus": 5}, 'fleet lab has no group "gpus"; its groups are gpu'),
-        ({"gpu": -1}, "-1 is not from 0 to 65536"),
+        ({"gpu": -1}, "group gpu: -1 is not from 0 to 65536"),
     ],
 )
 def test_what_cannot_be_scaled_is_refused(counts, message):
