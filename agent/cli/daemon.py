@@ -50,8 +50,13 @@ def _report(error: ConfigError, *, is_daemon: bool) -> None:
     if is_daemon and not sys.stderr.isatty():
         log.error("command failed", {"err": error} | ({"hint": hint} if hint else {}))
     else:
-        lines = f"error: {error}\n" + (f"hint: {hint}\n" if hint else "")
-        sys.stderr.write(printable(lines, keep="\n"))
+        write_error(str(error), hint)
+
+
+def write_error(message: str, hint: str = "") -> None:
+    """Write an error for a person, and what to do about it; what of it is no text may come from a file."""
+    lines = f"error: {message}\n" + (f"hint: {hint}\n" if hint else "")
+    sys.stderr.write(printable(lines, keep="\n"))
 
 
 def _end_on_sigterm_as_pid_1() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from agent.adapters.fleet import InvalidFleet, fleet_from_flags
+from agent.cli.daemon import write_error
 from agent.core.capacity import own_allocatable
 from agent.core.fleet import ZONE_LABEL, Fleet, NodePlan, plans
 from agent.core.node_copy import INSTANCE_TYPE_LABEL
@@ -22,7 +23,7 @@ def check_fleet(flags: Mapping[str, Any]) -> None:
         fleet = fleet_from_flags(flags)
     except InvalidFleet as error:
         for line in error.errors:
-            typer.echo(f"error: {line}", err=True)
+            write_error(line)
         raise typer.Exit(1) from error
     for line in table(fleet):
         typer.echo(line)

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.adapters.fleet.catalogue import Catalogue, InstanceType, shipped_catalogue
 from agent.adapters.fleet.documents import GroupDocument, StartupDocument, TaintDocument, amounts, texts
 from agent.adapters.fleet.like import source_nodes
 from agent.adapters.settings.build_config import build_config
-from agent.adapters.settings.effective import Effective, from_flags
+from agent.adapters.settings.effective import from_flags
 from agent.adapters.settings.strict import strict_errors
 from agent.core.capacity import check_reservations, is_extended
 from agent.core.config import NodeConfig
@@ -60,6 +60,13 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"cannot read {path}: {error}") from error
 
 
+class _Base(NamedTuple):
+    """The settings of a group without what its document adds."""
+
+    config: NodeConfig
+    has_max_pods: bool  # whether somebody set them
+
+
 class GroupBuilder:
     """Builds the groups of one fleet; a file that several of them name is read once."""
 
@@ -76,12 +83,12 @@ class GroupBuilder:
         check_name(document.name, place("name"))
         if document.count is None and not document.like:
             raise ConfigError(f"{place('count')}: missing; only a group with like needs none")
-        settings = self._settings(document, place)
-        config = _with_document(build_config(settings).node, document, place)
+        base = self._base(document, place)
+        config = _with_document(base.config, document, place)
         if document.like:
             models = self._copies(document, config, place)
         else:
-            models = (self._model(document, config, settings, place),)
+            models = (self._model(document, config, place, has_max_pods=base.has_max_pods),)
         return Group(
             name=document.name,
             count=len(models) if document.count is None else document.count,
@@ -91,23 +98,19 @@ class GroupBuilder:
             startup=_startup(document.startup, place),
         )
 
-    def _settings(self, document: GroupDocument, place: Place) -> Effective:
+    def _base(self, document: GroupDocument, place: Place) -> _Base:
         """Return the settings that kubelet's flags and the group's own KubeletConfiguration make."""
         flags = {**self._flags, "hostname-override": document.name}  # it stands for the names of all nodes
         if document.config:
             flags["config"] = str(self._directory / document.config)
         if not flags.get("config"):
-            return from_flags(flags)
+            return _base(flags)
         with _at(place("config")):
-            read_text(Path(flags["config"]))  # for an error that names the file once
-            settings = from_flags(flags)
-            for error in strict_errors(settings):
-                raise ConfigError(error)
-            if settings.kubelet["providerID"]:
-                raise ConfigError("providerID is for one node")
-            return settings
+            if not Path(flags["config"]).exists():  # kubelet's own words name the file three times
+                raise ConfigError(f"cannot read {flags['config']}: No such file or directory")
+            return _base(flags)
 
-    def _model(self, document: GroupDocument, config: NodeConfig, settings: Effective, place: Place) -> NodeModel:
+    def _model(self, document: GroupDocument, config: NodeConfig, place: Place, *, has_max_pods: bool) -> NodeModel:
         """Return the one model of a group that is no copy: an instance type, or the machine that its capacity says."""
         if document.keep_provider_ids:
             raise ConfigError(f"{place('keepProviderIDs')}: is for copies, which like asks for")
@@ -116,7 +119,7 @@ class GroupBuilder:
         if document.instance_type:
             with _at(place("instanceType")):
                 instance = self._catalogue().get(document.instance_type)
-            config = _of_instance(config, instance, has_max_pods="maxPods" in settings.origins)
+            config = _of_instance(config, instance, has_max_pods=has_max_pods)
             resources, architecture, system = instance.resources, instance.architecture, instance.operating_system
         with _at(place("config" if document.config else "capacity")):
             machine = machine_of(
@@ -137,6 +140,15 @@ class GroupBuilder:
                     copied_node(node, config, keep_provider_id=document.keep_provider_ids, keep_zone=not document.zones)
                 )
         return tuple(models)
+
+
+def _base(flags: Mapping[str, Any]) -> _Base:
+    settings = from_flags(flags)
+    for error in strict_errors(settings):
+        raise ConfigError(error)
+    if settings.kubelet["providerID"]:
+        raise ConfigError("providerID is for one node")
+    return _Base(build_config(settings).node, has_max_pods="maxPods" in settings.origins)
 
 
 @contextmanager

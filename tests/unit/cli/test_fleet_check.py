@@ -42,6 +42,12 @@ def test_all_errors_are_printed_and_the_code_is_1(fake_kubelet, fleet_file):
     ]
 
 
+def test_what_is_no_text_in_a_file_does_not_reach_the_terminal(fake_kubelet, fleet_file):
+    fleet_file('groups:\n- {name: a, count: 1, "\\e[31m": 1}\n')
+    checked = fake_kubelet("fleet", "check", "-f", "fleet.yaml")
+    assert checked.stderr == "error: fleet.yaml: groups[0].\N{REPLACEMENT CHARACTER}[31m: unknown field\n"
+
+
 def test_kubelets_flags_may_stand_before_and_after_the_command(fake_kubelet):
     checked = fake_kubelet("--max-pods=7", "fleet", "--count", "2", "check", "--kube-reserved=cpu=1")
     assert checked.stdout.splitlines()[1].split() == [

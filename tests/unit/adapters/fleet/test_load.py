@@ -349,6 +349,13 @@ def test_a_configuration_is_decoded_strictly(fleet_file, kubelet_file):
         of_file()
 
 
+def test_a_configuration_that_no_kubelet_starts_with_is_refused_with_its_group(fleet_file, kubelet_file):
+    kubelet_file("kubeReserved: {memory: 256MB}\n")
+    fleet_file("groups: [{name: a, count: 1, config: kubelet.yaml}]\n")
+    with pytest.raises(InvalidFleet, match=r"groups\[0\].config: --kube-reserved value failed to parse"):
+        of_file()
+
+
 def test_a_provider_id_for_all_nodes_is_refused(fleet_file, kubelet_file):
     kubelet_file("providerID: aws:///i-1\n")
     fleet_file("groups: [{name: a, count: 2, config: kubelet.yaml}]\n")
