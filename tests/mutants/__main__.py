@@ -15,11 +15,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from tests.mutants import node, pods, serving
+from tests.mutants import fleet, node, pods, serving
 from tests.mutants.mutant import Mutant, StaleError
 
 ROOT = Path(__file__).parents[2]
-MUTANTS = (*node.MUTANTS, *serving.MUTANTS, *pods.MUTANTS)
+MUTANTS = (*node.MUTANTS, *serving.MUTANTS, *pods.MUTANTS, *fleet.MUTANTS)
 FAST = ("-m", "not real and not root and not slow", "tests/unit", "tests/contract")  # as `make test-fast`
 QUIET = ("-q", "--no-header", "--tb=no", "-rfE", "--timeout=120", "-p", "no:cacheprovider")
 REPEATABLE = ("-p", "no:randomly", "--hypothesis-seed=0")
