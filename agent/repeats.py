@@ -25,7 +25,7 @@ class _Line:
 class RepeatsHandler(logging.StreamHandler[TextIO]):
     """Writes a line at once; what is repeated within a second becomes one line with `count` after that second.
 
-    So the lines of a count of one and the counts of the others add up to what was logged. Tracebacks are not counted.
+    The lines without a count, and the counts of the others, add up to what was logged. A traceback is never held back.
     """
 
     def __init__(self, stream: TextIO, timer: type[threading.Timer] = threading.Timer) -> None:

@@ -70,6 +70,8 @@ def test_the_same_command_again_needs_no_token_that_is_still_good(machine):
     machine.join_by_token(token="abcdef.fedcba9876543210")
     eventually(lambda: "Node was previously registered" in machine.log_text())
     assert "This machine has joined already" in machine.log_text()
+    keeps_away = "--register-with-taints=fake-kubelet.dev/simulated=true:NoSchedule keeps them away"
+    assert f"none of their containers runs (hint: {keeps_away})\n" in machine.log_text()
 
 
 def test_without_pins_one_has_to_say_that_this_is_unsafe(machine):
