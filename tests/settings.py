@@ -117,3 +117,6 @@ NodeConfig = partial(
     pods=Pods(),
 )
 Config = partial(config.Config, process=ProcessConfig(), node=NodeConfig())
+
+# `config check` of settings alone, whatever ports others have on this machine, and however full its disks are
+CHECK = ("config", "check", "--enable-server=false", "--healthz-port=0", "--eviction-hard=pid.available<1")

@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from tests.cluster.agent_process import apart
+from tests.settings import CHECK
 
 pytestmark = pytest.mark.slow  # a process for each case
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
@@ -89,5 +90,5 @@ def test_join(tmp_path, places):
 
 
 def test_config_check(tmp_path, places):
-    line = failed(tmp_path, "config", "check", bootstrap(tmp_path), f"--kubeconfig={places['closed']}/kubelet.conf")
+    line = failed(tmp_path, *CHECK, bootstrap(tmp_path), f"--kubeconfig={places['closed']}/kubelet.conf")
     assert "closed/kubelet.conf: Permission denied" in line

@@ -14,6 +14,7 @@ from tests.cluster.hostile import HostileDirectory
 from tests.cluster.pairs import client_pair
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
+from tests.settings import CHECK
 
 pytestmark = pytest.mark.slow  # a process for each command
 SCRIPT = str(Path(sys.executable).with_name("fake-kubelet"))
@@ -79,7 +80,7 @@ def test_a_command_runs_no_code_of_the_working_directory(hostile, tmp_path, comm
 def test_nor_does_the_module_beyond_what_python_itself_loads_for_dash_m(tmp_path):
     for name in ("json", "ssl", "asyncio", "yaml", "aiohttp", "psutil", "socket", "logging"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('run from the working directory')\n")
-    subprocess.run([sys.executable, "-m", "agent", "config", "check"], cwd=tmp_path, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-m", "agent", *CHECK], cwd=tmp_path, capture_output=True, check=True)
 
 
 def started(hostile, tmp_path, *arguments):
