@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 
 from tests.cluster.agent_process import AgentProcess, apart
-from tests.cluster.api import PODS
+from tests.cluster.api import NOBODY, PODS
 from tests.cluster.waiting import eventually
 from tests.faults.fuzz import FuzzProxy
 from tests.faults.member import Member
@@ -91,9 +91,13 @@ def forget_peak(process):
     Path(f"/proc/{process.pid}/clear_refs").write_text("5")
 
 
+def port_of(member):
+    return member.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+
+
 async def call(member):
     """Somebody with tokens that nobody knows asks for metrics, so that the daemon asks for reviews."""
-    port = member.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    port = port_of(member)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:
         while True:
             headers = {"Authorization": f"Bearer {secrets.token_hex(4)}"}
@@ -125,6 +129,8 @@ async def test_a_lying_api_server_ends_no_daemon_and_no_renewals(proxy, members,
     for member in members:
         await asyncio.to_thread(eventually, member.is_whole)
         await asyncio.to_thread(create_pods, member)
+    port = port_of(members[0])
+    await asyncio.to_thread(eventually, lambda: NOBODY.ask(port, "GET", "/metrics").status)  # loads what answers
     idle = [memory_mib(member.process, "VmRSS") for member in members]
     for member in members:
         forget_peak(member.process)

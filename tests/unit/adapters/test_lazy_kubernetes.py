@@ -45,10 +45,12 @@ from agent.adapters.lazy_kubernetes import Configuration
 configuration = Configuration()
 configuration.username, configuration.password = "a", "b"
 print(configuration.get_basic_auth_token())
+from kubernetes_asyncio.config.kube_config import OpenIDRequestor
+print(type(OpenIDRequestor("id", "secret", "https://issuer")).__module__)
 import urllib3
 print(urllib3.util.make_headers(basic_auth="a:b")["authorization"])
 """
-    assert python(code).splitlines() == ["[]", "Basic YTpi", "Basic YTpi"]
+    assert python(code).splitlines() == ["[]", "Basic YTpi", "kubernetes_asyncio.config.openid", "Basic YTpi"]
 
 
 @pytest.mark.parametrize("whole_first", [True, False], ids=["plain import", "shells"])
