@@ -60,7 +60,7 @@ class KubeletGroup(TyperGroup):
         if rest and rest[0] not in {"--help", *self.commands}:
             raise ConfigError(
                 f"unknown command {rest[0]}{did_you_mean(rest[0], self.commands)}",
-                hint="fake-kubelet --help lists the commands",
+                hint=f"{ctx.command_path} --help lists the commands",
             )
         return super().parse_args(ctx, rest)
 

@@ -25,10 +25,10 @@ def test_the_groups_are_printed_as_a_table(fake_kubelet, fleet_file):
         "big-0 ... big-2",
         "m6i.4xlarge",
         "us-east-1a: 2, us-east-1b: 1",
-        "cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=234",
+        "cpu=16,memory=65436Mi,ephemeral-storage=96636764000,pods=234",
     ]
     assert rows[2].split() == ["none", "0", "-", "-", "-", "-"]
-    assert rows[3].endswith("cpu=4,memory=16Gi,ephemeral-storage=100Gi,pods=110,example.com/a=2")
+    assert rows[3].endswith("cpu=4,memory=16284Mi,ephemeral-storage=96636764000,pods=110,example.com/a=2")
     assert last == "Fleet fleet is valid: 4 nodes."
 
 
@@ -52,7 +52,7 @@ def test_kubelets_flags_may_stand_before_and_after_the_command(fake_kubelet):
     checked = fake_kubelet("--max-pods=7", "fleet", "--count", "2", "check", "--kube-reserved=cpu=1")
     assert checked.stdout.splitlines()[1].split() == [
         *("node", "2", "node-0", "...", "node-1", "-", "-"),
-        "cpu=3,memory=16Gi,ephemeral-storage=100Gi,pods=7",
+        "cpu=3,memory=16284Mi,ephemeral-storage=96636764000,pods=7",
     ]
 
 
@@ -60,7 +60,10 @@ def test_kubelets_flags_may_stand_before_and_after_the_command(fake_kubelet):
     ("arguments", "error"),
     [
         (["check"], "error: a fleet needs --count N, --like FILE or -f FILE\n"),
-        (["chekc"], "error: unknown command chekc; did you mean check?\n"),
+        (
+            ["chekc"],
+            "error: unknown command chekc; did you mean check?\nhint: fake-kubelet fleet --help lists the commands\n",
+        ),
         (
             ["check", "--cuont", "3"],
             "error: failed to parse kubelet flag: unknown flag: --cuont; did you mean --count?\n",
@@ -68,7 +71,7 @@ def test_kubelets_flags_may_stand_before_and_after_the_command(fake_kubelet):
         (["check", "--count", "3", "more"], "error: unexpected argument more\n"),
     ],
 )
-def test_a_wrong_command_line_is_one_line(fake_kubelet, arguments, error):
+def test_a_wrong_command_line_is_one_error(fake_kubelet, arguments, error):
     ended = fake_kubelet("fleet", *arguments)
     assert (ended.returncode, ended.stderr) == (1, error)
 
