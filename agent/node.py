@@ -7,7 +7,7 @@ from typing import Protocol
 
 from agent.controllers.csinode import CSINodeController
 from agent.controllers.eviction import EvictionController
-from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.host_monitor import HostMachine, HostMonitor, Machine
 from agent.controllers.lease import LeaseController
 from agent.controllers.notify import NodeSummary
 from agent.controllers.pods import PodController, PodQueue, is_crowded
@@ -91,7 +91,9 @@ class Engine:
 class Node:
     """A node and the controllers that keep its objects true."""
 
-    def __init__(self, config: NodeConfig, clients: NodeClients, engine: Engine) -> None:
+    def __init__(
+        self, config: NodeConfig, clients: NodeClients, engine: Engine, machine: Machine | None = None
+    ) -> None:
         self._config = config
         self._clients = clients
         self._engine = engine
@@ -109,7 +111,8 @@ class Node:
         )
         csinode_health = engine.health.loop("csinode", deadline_seconds=reconnect_seconds, node_name=name)
         self._pods_health = engine.health.loop("pods", deadline_seconds=reconnect_seconds, node_name=name)
-        self.state = NodeState(config, engine.monitor, engine.startup, engine.node_decoder, dependencies.clock)
+        machine = machine or HostMachine(engine.monitor, config.eviction)
+        self.state = NodeState(config, machine, engine.startup, engine.node_decoder, dependencies.clock)
         self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
         self.events = self._recorder(clients.events)
         status_scheduling = engine.scheduling("status", self._status_health)

@@ -2,24 +2,25 @@
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
-from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.host_monitor import DescribedMachine, HostMonitor
 from agent.controllers.pods import PodWorkers
 from agent.controllers.startup import StartupLatency
 from agent.core.config import NodeConfig
 from agent.core.metrics import Registry
-from agent.core.model import NodeObject, PodObject
+from agent.core.model import HostSnapshot, NodeObject, PodObject
 from agent.machinery.connectivity import Connectivity
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
 from agent.machinery.isolation import CONTROLLER_PAUSES, UnexpectedErrors
 from agent.machinery.reflector import Demultiplexer, Reflector
-from agent.machinery.runner import Controller, Runnable, Runner
+from agent.machinery.runner import Controller, Runnable, Runner, Workers
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Engine, Node, NodeClients
 from agent.ports import Clock, Host, NodeDeleted, Rand, WatchApi
@@ -37,7 +38,7 @@ _ROUNDS = 3.0  # how many readings the host monitor may miss
 _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to one of them
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
-_MOST_WORKERS = 16
+_MOST_WORKERS = 16  # as many connections, then, to the API server for each purpose
 _DECODED_NODES = 16  # those whose controllers were called last
 
 
@@ -90,13 +91,27 @@ class Process:
         self._node_store = Demultiplexer(_name, self.unexpected.isolation("watch"))
         self._pod_store = Demultiplexer(_node_name, self.unexpected.isolation("pods"))
         self._nodes: dict[str, Node] = {}
+        self._lease_workers = Runner("lease", self.engine.lease_queue)
+        self._event_workers = Runner("events", self.engine.event_queue)
+        self._node_workers = Runner("node", self.engine.queue)
+        self._pod_workers = PodWorkers("pods", self.engine.pod_queue)
         self._longest_lease_seconds = 0.0
         self._reflectors: list[Runnable] = []
 
-    def add(self, config: NodeConfig, clients: NodeClients) -> Node:
-        """Host a further node."""
-        node = Node(config, clients, self.engine)
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes that are hosted, by name."""
+        return self._nodes
+
+    def add(self, config: NodeConfig, clients: NodeClients, machine: HostSnapshot | None = None) -> Node:
+        """Host a further node, which shows this machine, or the host that we run on.
+
+        `start` starts it with all the others; a node that is added later is started by itself.
+        """
+        described = DescribedMachine(machine, config.eviction, self.dependencies.clock) if machine else None
+        node = Node(config, clients, self.engine, described)
         self._nodes[config.node_name] = node
+        self._scale_up()
         lease_seconds = float(config.heartbeat.lease_duration_seconds)
         self._longest_lease_seconds = max(self._longest_lease_seconds, lease_seconds)
         self._node_store.stores[config.node_name] = node.state
@@ -119,28 +134,21 @@ class Process:
 
     def start(self) -> None:
         """Start all nodes; the supervisor runs the tasks."""
-        self._host_health.begin()
-        self._host_queue.add_after(self.engine.monitor, self._sensor_seconds)
+        if self.engine.monitor.is_used:
+            self._host_health.begin()
+            self._host_queue.add_after(self.engine.monitor, self._sensor_seconds)
         for node in self._nodes.values():
             node.start()
 
     @property
     def tasks(self) -> Sequence[Runnable]:
         """What has to run until the process stops."""
-        return (
-            Runner("host", self._host_queue),
-            self._runner("node", self.engine.queue, _WORKERS),
-            PodWorkers("pods", self.engine.pod_queue, workers=self._workers(_POD_WORKERS)),
-            *self._reflectors,
-        )
+        return (Runner("host", self._host_queue), self._node_workers, self._pod_workers, *self._reflectors)
 
     @property
     def lasting_tasks(self) -> Sequence[Runnable]:
         """What has to run until all nodes are drained: they are alive, and their events are sent, until then."""
-        return (
-            self._runner("lease", self.engine.lease_queue, _LEASE_WORKERS),
-            self._runner("events", self.engine.event_queue, _EVENT_WORKERS),
-        )
+        return (self._lease_workers, self._event_workers)
 
     async def drain(self) -> None:
         """Deregister nodes where that is wanted, and send the events that wait."""
@@ -154,11 +162,16 @@ class Process:
         log.info("Hosting the node no longer, as --on-node-deleted=exit says", {"node": name})
         self.remove(name)
 
-    def _runner(self, name: str, queue: WorkQueue[Controller], workers_per_node: int) -> Runner:
-        return Runner(name, queue, workers=self._workers(workers_per_node))
-
-    def _workers(self, per_node: int) -> int:
-        return min(per_node * len(self._nodes), _MOST_WORKERS)
+    def _scale_up(self) -> None:
+        """Have enough workers for the nodes that are hosted."""
+        wanted: list[tuple[Workers[Any], int]] = [
+            (self._lease_workers, _LEASE_WORKERS),
+            (self._node_workers, _WORKERS),
+            (self._event_workers, _EVENT_WORKERS),
+            (self._pod_workers, _POD_WORKERS),
+        ]
+        for workers, per_node in wanted:
+            workers.scale_up(min(per_node * len(self._nodes), _MOST_WORKERS))
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
         health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, self._longest_lease_seconds))

@@ -1,8 +1,9 @@
-"""Reads the host for all nodes of a process."""
+"""The machine that a node shows: the host, which is read for all nodes of a process, or one that is described."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from agent.core.config import Eviction
 from agent.core.model import HostSnapshot
@@ -15,7 +16,9 @@ _FRESH_SECONDS = 1.0  # however many nodes report their status: the whole host i
 
 
 class PressureMonitor:
-    """The pressure that one set of eviction settings finds on the host; nodes with equal settings share it."""
+    """The pressure that one set of eviction settings finds on a machine; nodes on one host may share it."""
+
+    __slots__ = ("_clock", "_eviction", "_listeners", "_pressure", "host")
 
     def __init__(self, eviction: Eviction, clock: Clock) -> None:
         self._eviction = eviction
@@ -77,6 +80,54 @@ class PressureMonitor:
         )
 
 
+class Machine(Protocol):
+    """What a node shows as its machine."""
+
+    @property
+    def pressure(self) -> PressureMonitor:
+        """The pressure on the machine."""
+
+    async def snapshot(self) -> HostSnapshot:
+        """Return the machine as the Node reports it."""
+
+
+class DescribedMachine:
+    """A machine that exists as a description only; it changes when it is replaced, and costs nothing otherwise."""
+
+    __slots__ = ("_snapshot", "pressure")
+
+    def __init__(self, snapshot: HostSnapshot, eviction: Eviction, clock: Clock) -> None:
+        self.pressure = PressureMonitor(eviction, clock)
+        self.replace(snapshot)
+
+    def replace(self, snapshot: HostSnapshot) -> None:
+        """Show another machine from now on."""
+        self._snapshot = snapshot
+        self.pressure.on_snapshot(snapshot)
+        self.pressure.on_glance(snapshot)
+
+    async def snapshot(self) -> HostSnapshot:
+        """Return the description."""
+        return self._snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class HostMachine:
+    """The host that we run on, as a node with these eviction settings shows it."""
+
+    monitor: "HostMonitor"
+    eviction: Eviction
+
+    @property
+    def pressure(self) -> PressureMonitor:
+        """The pressure that nodes with equal settings share."""
+        return self.monitor.pressure(self.eviction)
+
+    async def snapshot(self) -> HostSnapshot:
+        """Return the host, read within the last second."""
+        return await self.monitor.snapshot(self.eviction)
+
+
 class HostMonitor:
     """Reads what changes fast at a fixed interval, and the whole host when a status needs it."""
 
@@ -96,6 +147,11 @@ class HostMonitor:
     def pressure(self, eviction: Eviction) -> PressureMonitor:
         """Return the monitor that all nodes with these settings share."""
         return self._monitors.setdefault(eviction, PressureMonitor(eviction, self._clock))
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a node shows the host."""
+        return bool(self._monitors)
 
     async def sync(self) -> float:
         """Read what changes fast. Returns the seconds until the next reading."""

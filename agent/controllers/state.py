@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from agent.controllers.host_monitor import HostMonitor
+from agent.controllers.host_monitor import Machine
 from agent.controllers.startup import StartupLatency
 from agent.core.config import NodeConfig
 from agent.core.model import NodeObject, NodeStatus, is_newer
@@ -27,11 +27,11 @@ class NodeState:
     """
 
     def __init__(
-        self, config: NodeConfig, monitor: HostMonitor, startup: StartupLatency, decoder: NodeDecoder, clock: Clock
+        self, config: NodeConfig, machine: Machine, startup: StartupLatency, decoder: NodeDecoder, clock: Clock
     ) -> None:
         self.config = config
         self.name = config.node_name
-        self.pressure = monitor.pressure(config.eviction)
+        self.pressure = machine.pressure
         self.startup = startup
         self.shown_uid: str | None = None
         """The UID of the cached Node, ours or not."""
@@ -42,7 +42,7 @@ class NodeState:
         self._packed = b""  # the Node as JSON: a third of the memory that the decoded object takes
         self._version = ""
         self._decoder = decoder
-        self._monitor = monitor
+        self._machine = machine
         self._clock = clock
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
         self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
@@ -69,12 +69,16 @@ class NodeState:
         """Return everything that the next status depends on."""
         return Facts(
             config=self.config,
-            host=await self._monitor.snapshot(self.config.eviction),
+            host=await self._machine.snapshot(),
             observed=observed_status,
             pressure=self.pressure.conditions,
             problems=self.problems,
             now=self._clock.now(),
         )
+
+    async def inputs(self) -> tuple[object, ...]:
+        """Return all that the status depends on beside settings and time: equal inputs make an equal status."""
+        return self._version, await self._machine.snapshot(), self.pressure.conditions, self.problems
 
     # --- what keeps the node from being ready
 

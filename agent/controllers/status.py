@@ -52,6 +52,7 @@ class StatusController:
         self._schedule = ReportSchedule(self._heartbeat.status_report_seconds)
         self._backoff = Backoff(self._clock, 0.0, 0.0, rand=self._rand)  # only as long as the API server asks for
         self._settled_at = 0.0
+        self._settled_inputs: tuple[object, ...] | None = None  # those of the last status that was as reported
         self._pod_cidrs: list[str] = []
         self._cordoned = False
         self._is_first = True
@@ -132,15 +133,20 @@ class StatusController:
         return node
 
     async def _update(self, *, first: bool) -> None:
-        uid = self._state.uid
+        uid, inputs = self._state.uid, await self._state.inputs()
+        if inputs == self._settled_inputs and not self._schedule.due(self._clock.monotonic()):
+            self._reports.add("skipped", "unchanged")
+            return
         try:
-            await self._bring_up_to_date(await self._current(first=first))
+            is_sent = await self._bring_up_to_date(await self._current(first=first))
+            self._settled_inputs = None if is_sent else inputs
         except NotFound:
             if self._state.uid == uid:  # or the Node is newer than the answer
                 self._state.forget()
             raise
 
-    async def _bring_up_to_date(self, node: NodeObject) -> None:
+    async def _bring_up_to_date(self, node: NodeObject) -> bool:
+        """Report the status if it changed or a report is due; return whether it was sent."""
         facts = await self._state.facts(node.get("status", {}))
         desired = desired_status(facts)
         if desired.errors:
@@ -150,7 +156,8 @@ class StatusController:
         patch = node_patch(node, {**with_own_metadata(node, facts), "status": desired.status})
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
-        if changed or self._schedule.due(now_seconds):
+        is_sent = changed or self._schedule.due(now_seconds)
+        if is_sent:
             self._state.put(await self._nodes.patch_status(self._state.name, patch))
             self._schedule = self._schedule.after(now_seconds, changed=changed, rand=self._rand())
             self._reports.add("sent", "changed" if changed else "due")
@@ -159,6 +166,7 @@ class StatusController:
         if is_ready(desired.status):
             self._state.startup.ready()
         self._record_changes(node, facts, desired.status)
+        return is_sent
 
     def _record_changes(self, node: NodeObject, facts: Facts, status: NodeStatus) -> None:
         """Record what changed: an event is the difference between two states."""

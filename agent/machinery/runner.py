@@ -58,16 +58,28 @@ class Workers(Generic[K]):
         self.name = name
         self._queue = queue
         self._workers = workers
+        self._group: asyncio.TaskGroup | None = None  # while they run
 
     async def run(self) -> None:
         """Work until cancelled, or until an error that ends the process on purpose."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             for number in range(self._workers):
-                group.create_task(self._work(), name=f"{self.name}-{number}")
+                self._start(group, number)
+
+    def scale_up(self, workers: int) -> None:
+        """Have at least so many workers from now on."""
+        for number in range(self._workers, workers):
+            if self._group:
+                self._start(self._group, number)
+        self._workers = max(self._workers, workers)
 
     async def sync(self, key: K) -> float:
         """Bring one key up to date. Returns the seconds until it is due again; only errors that end all are raised."""
         raise NotImplementedError
+
+    def _start(self, group: asyncio.TaskGroup, number: int) -> None:
+        group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def _work(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+from agent.controllers.host_monitor import HostMachine
 from agent.controllers.state import NodeState
 from agent.core.config import NodeConfig
 from agent.core.model import DefaultRoute, Filesystem, HostSnapshot, Interface, Network
@@ -54,7 +55,13 @@ class FakeHost:
 def new_state(process: Process, config: NodeConfig) -> NodeState:
     """The state of a node that a process would host."""
     engine = process.engine
-    return NodeState(config, engine.monitor, engine.startup, engine.node_decoder, engine.dependencies.clock)
+    return NodeState(
+        config,
+        HostMachine(engine.monitor, config.eviction),
+        engine.startup,
+        engine.node_decoder,
+        engine.dependencies.clock,
+    )
 
 
 def host_snapshot(**changes: Any) -> HostSnapshot:

@@ -69,6 +69,47 @@ async def test_two_nodes_of_a_process_are_registered_renewed_and_deleted_apart(
         assert leases.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == first.state.uid
 
 
+async def test_a_node_that_is_added_while_the_process_runs_lives_as_the_others_do(
+    process, host_nodes, clients, clock, nodes, leases
+):
+    host_nodes(["n1"])
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(15)
+        process.add(NodeConfig(node_name="n2"), clients).start()
+        await clock.advance(25)
+        assert is_ready(nodes.objects["n2"]["status"])
+        assert leases.objects.keys() == {"n1", "n2"}
+        process.remove("n2")
+        await clock.advance(60)
+        assert process.nodes.keys() == {"n1"}
+        assert process.health.faults() == {}
+
+
+async def test_workers_are_added_for_nodes_that_come_later(process, host_nodes, clients, clock, nodes):
+    host_nodes(["n0"])
+    async with running(*process.tasks, *process.lasting_tasks):
+        for number in range(1, 40):
+            process.add(NodeConfig(node_name=f"n{number}"), clients).start()
+        await clock.advance(1)
+        names = [task.get_name() for task in asyncio.all_tasks()]
+        assert sum(name.startswith("lease-") for name in names) == 16
+
+
+async def test_a_node_with_a_machine_of_its_own_shows_that_and_the_host_is_not_read(
+    process, clients, clock, nodes, host
+):
+    process.add(NodeConfig(node_name="n1"), clients, host_snapshot(cpu_millicores=96_000, machine_id="m1"))
+    process.reflect(nodes)
+    process.start()
+    async with running(*process.tasks, *process.lasting_tasks):
+        await clock.advance(60)
+        status = nodes.objects["n1"]["status"]
+        assert (status["capacity"]["cpu"], status["nodeInfo"]["machineID"]) == ("96", "m1")
+        assert is_ready(status)
+        assert host.read_at == []
+        assert process.health.faults() == {}
+
+
 async def test_health_metrics_have_the_name_of_the_node_where_that_is_wanted(host, clock, clients, nodes):
     process = Process(host, clock, sensor_seconds=1.0, metrics_by_node=True)
     for name in ("n1", "n2"):
