@@ -39,9 +39,11 @@ def open_connections(
     heartbeat: Heartbeat,
     on_unauthorized: Callable[[], None],
     reachability: Reachability | None = None,
+    *,
+    metrics: RequestMetrics | None = None,
 ) -> ApiConnections:
     """Return connections that open when they are first used; the caller closes each."""
-    metrics = RequestMetrics()
+    metrics = metrics or RequestMetrics()
 
     def connection(timeout_seconds: float | None = None) -> ApiConnection:
         return ApiConnection(

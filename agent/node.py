@@ -92,7 +92,13 @@ class Node:
     """A node and the controllers that keep its objects true."""
 
     def __init__(
-        self, config: NodeConfig, clients: NodeClients, engine: Engine, machine: Machine | None = None
+        self,
+        config: NodeConfig,
+        clients: NodeClients,
+        engine: Engine,
+        *,
+        machine: Machine | None = None,
+        lease_phase: float = 1.0,
     ) -> None:
         self._config = config
         self._clients = clients
@@ -123,6 +129,7 @@ class Node:
                 leases=clients.leases,
                 nodes=clients.lease_nodes,
                 scheduling=engine.scheduling("lease", self.lease_health, engine.lease_queue),
+                phase=lease_phase,
             ),
             CSINodeController(self.state, clients.csinodes, scheduling=engine.scheduling("csinode", csinode_health)),
             StatusController(

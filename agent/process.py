@@ -39,6 +39,7 @@ _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_WORKERS = 16  # as many connections, then, to the API server for each purpose
+_GOLDEN = 0.6180339887  # multiples of it spread over the unit interval, however many they are
 _DECODED_NODES = 16  # those whose controllers were called last
 
 
@@ -91,6 +92,7 @@ class Process:
         self._node_store = Demultiplexer(_name, self.unexpected.isolation("watch"))
         self._pod_store = Demultiplexer(_node_name, self.unexpected.isolation("pods"))
         self._nodes: dict[str, Node] = {}
+        self._added = 0  # nodes, ever
         self._lease_workers = Runner("lease", self.engine.lease_queue)
         self._event_workers = Runner("events", self.engine.event_queue)
         self._node_workers = Runner("node", self.engine.queue)
@@ -109,7 +111,7 @@ class Process:
         `start` starts it with all the others; a node that is added later is started by itself.
         """
         described = DescribedMachine(machine, config.eviction, self.dependencies.clock) if machine else None
-        node = Node(config, clients, self.engine, described)
+        node = Node(config, clients, self.engine, machine=described, lease_phase=self._next_lease_phase())
         self._nodes[config.node_name] = node
         self._scale_up()
         lease_seconds = float(config.heartbeat.lease_duration_seconds)
@@ -161,6 +163,11 @@ class Process:
             raise NodeDeleted(f"node {name} was deleted")
         log.info("Hosting the node no longer, as --on-node-deleted=exit says", {"node": name})
         self.remove(name)
+
+    def _next_lease_phase(self) -> float:
+        """Return where in the period the next node renews its lease: far from those before, and the first as ever."""
+        self._added += 1
+        return 1.0 - (self._added - 1) * _GOLDEN % 1.0
 
     def _scale_up(self) -> None:
         """Have enough workers for the nodes that are hosted."""

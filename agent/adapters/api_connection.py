@@ -63,7 +63,8 @@ _HINTS: Final[dict[Blame, str]] = {
 class RequestMetrics:
     """Counts requests and how they were answered, as client-go does; all connections of a process share one."""
 
-    def __init__(self) -> None:
+    def __init__(self, observe: Callable[[int | None, float], None] = lambda _status, _seconds: None) -> None:
+        self._observe = observe  # is called with the status of each answer, and with how long it took
         self._requests = Counter(
             "rest_client_requests_total",
             "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
@@ -80,6 +81,7 @@ class RequestMetrics:
         """Count a request by the status of its answer; None if there was no answer."""
         self._requests.add(_NO_STATUS if status is None else str(status), host, method)
         self._durations.observe(host, method, value=took_seconds)
+        self._observe(status, took_seconds)
 
     def families(self) -> Iterator[Family]:
         """The same as metrics."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from math import ceil
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -30,9 +31,11 @@ _NODES = "/api/v1/nodes"
 _MOST_PAGES = 1000
 _MOST_LIST_BYTES = 2**29
 _LONGEST_TOKEN = _LONGEST_VERSION = 8192
+_NODE_PAGE = 500
 _PAGE = 100  # pods that are in memory as whole objects at a time
 # A bound for the memory of all pods of a node, about in bytes: 100 pods of 1 MB, or some 10,000 of usual size.
 _MOST_WEIGHT = 128 * 2**20
+_NODES_OF_WEIGHT = 100
 _POD_WEIGHT, _FIELD_WEIGHT = 4096, 64
 _MOST_REPORTED = 1000
 
@@ -140,8 +143,16 @@ class KubeReviews:
         """Ask whether somebody may do something."""
         return await self._status("authorization.k8s.io/v1", "SubjectAccessReview", question, AccessReviewStatus)
 
+    async def own_access(self, question: Object) -> Object:
+        """Ask whether we may do something."""
+        return await self._status("authorization.k8s.io/v1", "SelfSubjectAccessReview", question, AccessReviewStatus)
+
     async def _status(
-        self, version: str, kind: Literal["TokenReview", "SubjectAccessReview"], spec: Object, shape: type[Struct]
+        self,
+        version: str,
+        kind: Literal["TokenReview", "SubjectAccessReview", "SelfSubjectAccessReview"],
+        spec: Object,
+        shape: type[Struct],
     ) -> Object:
         review = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
         answer = await self._connection.call("POST", f"/apis/{version}/{kind.lower()}s", review)
@@ -160,12 +171,14 @@ class KubeSelection:
         path: str,
         *,
         field_selector: str = "",
+        label_selector: str = "",
         shape: type[Stored] = Stored,
         page: int | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
         self._query = [("fieldSelector", field_selector)] if field_selector else []
+        self._query += [("labelSelector", label_selector)] if label_selector else []
         self._name = field_selector.partition("metadata.name=")[2]  # if it selects a single object
         self._shape = shape
         self._page = page
@@ -234,6 +247,27 @@ class KubeSelection:
         return _without_managed_fields(_checked(decoded(content), self._shape, name=self._name, source=source))
 
 
+class NodeSelection(KubeSelection):
+    """Lists and watches the Nodes with a label, page by page."""
+
+    def __init__(self, connection: ApiConnection, label_selector: str) -> None:
+        super().__init__(connection, _NODES, label_selector=label_selector, shape=NodeShape, page=_NODE_PAGE)
+
+
+class NodeNames(NodeSelection):
+    """The same, but only with their metadata: there may be thousands."""
+
+    def _decoded(self, content: bytes) -> Object:
+        return {"metadata": metadata(content)}
+
+
+class LeaseSelection(KubeSelection):
+    """Lists the leases of all nodes."""
+
+    def __init__(self, connection: ApiConnection) -> None:
+        super().__init__(connection, KubeLeases.path, shape=LeaseShape, page=_NODE_PAGE)
+
+
 class KubePods:
     """PodApi on a connection to the API server."""
 
@@ -265,9 +299,11 @@ class KubePods:
 class PodSelection(KubeSelection):
     """Lists and watches the pods of one node or of all; one without the shape of a pod is logged once and skipped."""
 
-    def __init__(self, connection: ApiConnection, node_name: str = "") -> None:
-        selector = f"spec.nodeName={node_name}" if node_name else ""
+    def __init__(self, connection: ApiConnection, node_name: str = "", *, nodes: int = 1) -> None:
+        selector = f"spec.nodeName={node_name}" if node_name else "spec.nodeName!="
         super().__init__(connection, "/api/v1/pods", field_selector=selector, shape=PodShape, page=_PAGE)
+        # What one node may take is enough for the pods of a hundred.
+        self._most_weight = _MOST_WEIGHT * ceil(nodes / _NODES_OF_WEIGHT)
         self._reported: set[str] = set()  # the UIDs of skipped pods that were logged
         self._weights: dict[str, int] = {}  # of the pods that were not skipped, by UID
         self._weight = 0  # of all of them
@@ -309,8 +345,8 @@ class PodSelection(KubeSelection):
         """Count the pod's weight; raise Unavailable where all pods together would be too heavy."""
         weight = _POD_WEIGHT + len(content) + _FIELD_WEIGHT * (content.count(b":") + content.count(b","))
         total = self._weight - self._weights.get(uid, 0) + weight
-        if total > _MOST_WEIGHT:
-            raise Unavailable("there is no room for it beside the other pods of this node")
+        if total > self._most_weight:
+            raise Unavailable("there is no room for it beside the other pods")
         self._weights[uid], self._weight = weight, total
 
     def _report(self, uid: str, name: str, error: Unavailable) -> None:

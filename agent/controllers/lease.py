@@ -35,8 +35,10 @@ class LeaseController:
         leases: LeaseApi,
         nodes: NodeApi,
         scheduling: Scheduling,
+        phase: float = 1.0,
     ) -> None:
         heartbeat = state.config.heartbeat
+        self._phase = phase  # the part of a period after which the second renewal comes: nodes of a process spread
         self._duration_seconds = heartbeat.lease_duration_seconds
         self._period_seconds = heartbeat.lease_renew_seconds
         # As a kubelet's for a lease that it cannot ensure, and never longer than the pause between two renewals
@@ -190,6 +192,9 @@ class LeaseController:
 
     def _period(self) -> float:
         delay_seconds = jittered(self._period_seconds, _JITTER, self._rand())
+        if self._phase < 1.0 and self._latest:
+            delay_seconds, self._phase = delay_seconds * self._phase, 1.0
+            return delay_seconds
         return coalesced(self._clock.monotonic(), self._period_seconds, delay_seconds)
 
     def _renewed(self, lease: LeaseObject) -> float:

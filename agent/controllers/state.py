@@ -39,6 +39,8 @@ class NodeState:
         """Whether the API server has listed the Node, or that there is none: before, no Node means nothing."""
         self.uid: str | None = None
         """The UID of our living Node, as far as we know."""
+        self.ready_status = ""
+        """The status of its condition Ready as the API server last showed it; empty while there is none."""
         self._packed = b""  # the Node as JSON: a third of the memory that the decoded object takes
         self._version = ""
         self._decoder = decoder
@@ -121,8 +123,10 @@ class NodeState:
         self.shown_uid, self._version, self._packed = uid, version, msgspec.json.encode(node)
         if self._updated:
             self._updated.set()
+        ready = find_condition(node.get("status", {}), "Ready")
+        self.ready_status = ready["status"] if ready else ""
         self.on_uid_shown(uid)
-        if _is_unknown(node) and before != version:
+        if self.ready_status == "Unknown" and before != version:
             self._notify(self._on_changed)  # the cluster gave the node up: better than kubelet, we report at once
 
     def remove(self, node: NodeObject) -> None:
@@ -180,7 +184,7 @@ class NodeState:
         return self.is_deleted and self.config.registration.on_node_deleted == "exit"
 
     def _drop(self) -> None:
-        self.shown_uid, self._version, self._packed = None, "", b""
+        self.shown_uid, self._version, self._packed, self.ready_status = None, "", b"", ""
 
     def _lose(self, uid: str) -> None:
         on_deleted = self.config.registration.on_node_deleted
@@ -195,8 +199,3 @@ class NodeState:
     def _notify(self, listeners: Sequence[Callable[[], None]]) -> None:
         for listener in listeners:
             listener()
-
-
-def _is_unknown(node: NodeObject) -> bool:
-    ready = find_condition(node.get("status", {}), "Ready")
-    return bool(ready and ready["status"] == "Unknown")
