@@ -118,8 +118,8 @@ class _Daemon:
             waiting: Sequence[Runnable] = [
                 self._certificates,
                 StopForwarder(stop, plan.done),
-                *self._isolated("server", [self._health]),
-                *self._isolated("notify", [self.notifier]),
+                *self._process.isolated("server", [self._health]),
+                *self._process.isolated("notify", [self.notifier]),
             ]
             await supervise(waiting, plan.done)
         return not stop.is_set()
@@ -166,7 +166,7 @@ class _Daemon:
             [
                 *process.tasks,
                 self._certificates,
-                *(loop for name, loops in beside.items() for loop in self._isolated(name, loops)),
+                *(loop for name, loops in beside.items() for loop in self._process.isolated(name, loops)),
             ],
             stop,
             on_stop=partial(self._on_stop, shutdown),
@@ -174,11 +174,6 @@ class _Daemon:
             lasting=process.lasting_tasks,
             drain=process.drain,
         )
-
-    def _isolated(self, name: str, loops: Sequence[Runnable]) -> Sequence[Runnable]:
-        """Return the loops, isolated: an error in one of them ends no other."""
-        health = self._process.health.failures_only(name)
-        return [self._process.unexpected.isolated(name, loop.run, health) for loop in loops]
 
     def _isolation(self, name: str) -> Isolation:
         return self._process.unexpected.isolation(name, self._process.health.failures_only(name))

@@ -151,6 +151,12 @@ class Node:
             metrics=dependencies.metrics,
         )
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the node has a lease, and is ready unless something keeps it from that for good."""
+        has_lease = self.lease_health.renewal_age_seconds is not None
+        return has_lease and (self.state.ready_status == "True" or self.state.is_held_back)
+
     def start(self) -> None:
         """Have the controllers called from now on."""
         self.lease_health.begin()

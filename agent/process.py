@@ -152,6 +152,11 @@ class Process:
         """What has to run until all nodes are drained: they are alive, and their events are sent, until then."""
         return (self._lease_workers, self._event_workers)
 
+    def isolated(self, name: str, loops: Sequence[Runnable]) -> Sequence[Runnable]:
+        """Return the loops, isolated: an error in one of them ends no other."""
+        health = self.health.failures_only(name)
+        return [self.unexpected.isolated(name, loop.run, health) for loop in loops]
+
     async def drain(self) -> None:
         """Deregister nodes where that is wanted, and send the events that wait."""
         for node in self._nodes.values():

@@ -48,6 +48,8 @@ class NodeState:
         self._clock = clock
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
         self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
+        self.is_held_back = False
+        """Whether the node is never to become ready."""
         self._problems: dict[str, str] = {}
         self._updated: asyncio.Event | None = None  # while somebody waits for it
         self._on_replaced: list[Callable[[], None]] = []
@@ -94,6 +96,11 @@ class NodeState:
         if self._problems.get(subject) != problem:
             self._problems[subject] = problem
             self._notify(self._on_changed)
+
+    def hold_back(self, problem: str) -> None:
+        """Never let the node become ready, because of this."""
+        self.is_held_back = True
+        self.block("", problem)
 
     def clear(self, subject: str) -> None:
         """Do not keep the node from being ready because of this any more."""

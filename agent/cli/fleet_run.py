@@ -1,0 +1,116 @@
+"""`fake-kubelet fleet`, and its commands that look at a running fleet or end it."""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent import klog
+from agent.adapters.fleet import fleet_from_flags, split_flags
+from agent.adapters.settings.build_config import build_config
+from agent.adapters.settings.effective import from_flags
+from agent.cli.fleet_view import fleet_screen
+from agent.core.config import Config
+from agent.core.errors import ConfigError
+from agent.core.fleet import Fleet
+from agent.ports import StartError
+
+_QUIET = -10  # a thousand nodes would log thousands of lines at INFO
+_NO_SERVER = 0
+
+
+def run_fleet(values: Mapping[str, Any]) -> None:
+    """Run a fleet until a signal."""
+    from agent.fleet.app import FleetSettings, serve_fleet  # noqa: PLC0415  the Kubernetes client, for this alone
+
+    config, fleet = _config(values), _fleet(values)
+    settings = FleetSettings(
+        process=config.process,
+        node=config.node,
+        fleet=fleet,
+        reread=(lambda: _fleet(values)) if values.get("filename") else None,
+        socket=socket_of(fleet.name),
+    )
+    with fleet_screen() as screen:
+        _run(serve_fleet(settings, screen))
+
+
+def scale_fleet(name: str, words: Sequence[str]) -> str:
+    """Have the process that runs a fleet scale its groups: GROUP=COUNT. Returns what changed."""
+    from agent.fleet.control import ask_scale  # noqa: PLC0415  for this command alone
+
+    if not words:
+        raise ConfigError("fleet scale needs GROUP=COUNT")
+    counts = {}
+    for word in words:
+        group, equals, count = word.partition("=")
+        if not equals or not count.isdecimal():
+            raise ConfigError(f'"{word}" is not GROUP=COUNT')
+        counts[group] = int(count)
+    return _run(ask_scale(socket_of(name), counts))
+
+
+def fleet_status(values: Mapping[str, Any]) -> str:
+    """Return the fleets of a cluster, or one of them, as a table."""
+    from agent.fleet.status import read_status  # noqa: PLC0415  for this command alone
+
+    return _run(read_status(_config(values), values.get("name", "")))
+
+
+def delete_fleet(values: Mapping[str, Any], name: str) -> str:
+    """Delete what a fleet has created; return how much that was."""
+    from agent.cli.progress import progress_bar  # noqa: PLC0415  for this command alone
+    from agent.fleet.status import delete_fleet as delete  # noqa: PLC0415
+
+    with progress_bar(f"Deleting fleet {name}") as advance:
+        return _run(delete(_config(values), name, advance))
+
+
+def socket_of(name: str) -> Path:
+    """Return the socket of the process that runs a fleet of this name."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    if folder and Path(folder).is_dir():
+        return Path(folder, f"fake-kubelet-fleet-{name}.sock")
+    return Path(f"/tmp/fake-kubelet-{os.getuid()}-fleet-{name}.sock")  # noqa: S108  it is made for its owner alone
+
+
+def _config(values: Mapping[str, Any]) -> Config:
+    settings = from_flags(split_flags(values)[1])
+    verbosity = settings.kubelet["logging"]["verbosity"]
+    klog.set_up(verbosity or _QUIET, log_format=settings.kubelet["logging"]["format"])
+    return build_config(settings)
+
+
+def _fleet(values: Mapping[str, Any]) -> Fleet:
+    """Return the fleet, whose nodes have no kubelet API of their own."""
+    fleet = fleet_from_flags(values)
+    groups = [
+        replace(
+            group,
+            models=tuple(
+                replace(model, config=replace(model.config, kubelet_port=_NO_SERVER)) for model in group.models
+            ),
+        )
+        for group in fleet.groups
+    ]
+    return replace(fleet, groups=tuple(groups))
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine to its end, on uvloop if that is installed. Raises ConfigError for a StartError."""
+    try:
+        import uvloop  # noqa: PLC0415
+
+        new_loop = uvloop.new_event_loop
+    except ImportError:
+        new_loop = None
+    try:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(work)
+    except StartError as error:
+        raise ConfigError(str(error)) from error
+
+
+__all__ = ["delete_fleet", "fleet_status", "run_fleet", "scale_fleet", "socket_of"]

@@ -1,0 +1,76 @@
+"""Hosts the nodes of a fleet in a process, and follows changes of their plans."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from agent.core.fleet import Difference, NodePlan, difference
+from agent.core.fleet_view import DELETED, NOT_READY, READY, REGISTERING, UNKNOWN, WAITING
+from agent.fleet.starter import Starter
+from agent.node import Node, NodeClients
+from agent.process import Process
+
+# A kubelet's words while no network plugin is set up
+_NEVER_READY = (
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+    "message:Network plugin returns error: cni plugin not initialized"
+)
+_STATES = {"True": READY, "False": NOT_READY, "Unknown": UNKNOWN}
+
+
+class HostedFleet:
+    """The nodes of a fleet in this process."""
+
+    def __init__(self, process: Process, clients: NodeClients, starter: Starter) -> None:
+        self._process = process
+        self._clients = clients
+        self._starter = starter
+        self._plans: dict[str, NodePlan] = {}
+
+    @property
+    def plans(self) -> Iterable[NodePlan]:
+        """The plans of all nodes."""
+        return self._plans.values()
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """The nodes that were started or wait for that; those that never register are not among them."""
+        return iter(self._process.nodes.values())
+
+    def add(self, plan: NodePlan) -> None:
+        """Host a node, and start it when it is its turn."""
+        self._plans[plan.name] = plan
+        if not plan.startup.registers:
+            return
+        node = self._process.add(plan.config, self._clients, plan.machine)
+        if not plan.startup.becomes_ready:
+            node.state.hold_back(_NEVER_READY)
+        self._starter.add(node, plan.startup.delay_seconds)
+
+    def apply(self, wanted: Iterable[NodePlan]) -> Difference:
+        """Host these nodes instead, and return what changed; the caller deletes the objects of those removed."""
+        changes = difference(self._plans.values(), wanted)
+        for plan in (*changes.removed, *changes.changed):
+            self._remove(plan.name)
+        for plan in (*changes.changed, *changes.added):
+            self.add(plan)
+        return changes
+
+    def states(self) -> Mapping[str, int]:
+        """Return how many nodes are in which state."""
+        states = Counter(_state(node) for node in self.nodes)
+        waiting = self._starter.waiting
+        states[REGISTERING] -= waiting
+        states[WAITING] = len(self._plans) - len(self._process.nodes) + waiting
+        return +states
+
+    def _remove(self, name: str) -> None:
+        plan = self._plans.pop(name)
+        if plan.startup.registers and name in self._process.nodes:
+            self._starter.discard(self._process.nodes[name])
+            self._process.remove(name)
+
+
+def _state(node: Node) -> str:
+    if node.state.uid is None:
+        return DELETED if node.state.is_deleted else REGISTERING
+    return _STATES.get(node.state.ready_status, NOT_READY)
