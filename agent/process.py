@@ -38,6 +38,7 @@ _ROUNDS = 3.0  # how many readings the host monitor may miss
 _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to one of them
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
+_MOST_EVENT_WORKERS = 4  # nodes that start together must not wait for their events
 _MOST_WORKERS = 16  # as many connections, then, to the API server for each purpose
 _GOLDEN = 0.6180339887  # multiples of it spread over the unit interval, however many they are
 _DECODED_NODES = 16  # those whose controllers were called last
@@ -176,14 +177,14 @@ class Process:
 
     def _scale_up(self) -> None:
         """Have enough workers for the nodes that are hosted."""
-        wanted: list[tuple[Workers[Any], int]] = [
-            (self._lease_workers, _LEASE_WORKERS),
-            (self._node_workers, _WORKERS),
-            (self._event_workers, _EVENT_WORKERS),
-            (self._pod_workers, _POD_WORKERS),
+        wanted: list[tuple[Workers[Any], int, int]] = [
+            (self._lease_workers, _LEASE_WORKERS, _MOST_WORKERS),
+            (self._node_workers, _WORKERS, _MOST_WORKERS),
+            (self._event_workers, _EVENT_WORKERS, _MOST_EVENT_WORKERS),
+            (self._pod_workers, _POD_WORKERS, _MOST_WORKERS),
         ]
-        for workers, per_node in wanted:
-            workers.scale_up(min(per_node * len(self._nodes), _MOST_WORKERS))
+        for workers, per_node, most in wanted:
+            workers.scale_up(min(per_node * len(self._nodes), most))
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
         health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, self._longest_lease_seconds))

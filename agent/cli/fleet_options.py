@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from typer.core import TyperCommand
+
+from agent.adapters.settings.pflag import parse_flags
 from agent.adapters.settings.table import FLAGS, OURS, Flag
 from agent.cli.grammar import KubeletCommand, KubeletGroup, flag_usage
 
@@ -64,6 +67,18 @@ class FleetCommand(KubeletCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List the flags of a fleet, and refer to kubelet's flags."""
         _write_flags(formatter)
+
+
+class FleetWordsCommand(FleetCommand):
+    """The same for a command that takes words, too, which are `words` in `ctx.obj`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the flags into `ctx.obj`, with the words."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        line = parse_flags(args, self.flags)
+        ctx.obj = {**(ctx.obj or {}), **line.values, "words": line.words}
+        return TyperCommand.parse_args(self, ctx, ["--help"] if line.values.get("help") else [])
 
 
 def _write_flags(formatter: Any) -> None:

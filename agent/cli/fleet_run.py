@@ -2,16 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent import klog
-from agent.adapters.fleet import fleet_from_flags, split_flags
+from agent.adapters.fleet.load import DEFAULT_NAME, fleet_from_flags
 from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import from_flags
-from agent.cli.fleet_view import fleet_screen
+from agent.adapters.settings.table import FLAGS
+from agent.cli.fleet_view import fleet_screen, progress_bar
 from agent.core.config import Config
 from agent.core.errors import ConfigError
 from agent.core.fleet import Fleet
@@ -19,6 +21,7 @@ from agent.ports import StartError
 
 _QUIET = -10  # a thousand nodes would log thousands of lines at INFO
 _NO_SERVER = 0
+_Result = TypeVar("_Result")
 
 
 def run_fleet(values: Mapping[str, Any]) -> None:
@@ -37,33 +40,35 @@ def run_fleet(values: Mapping[str, Any]) -> None:
         _run(serve_fleet(settings, screen))
 
 
-def scale_fleet(name: str, words: Sequence[str]) -> str:
+def scale_fleet(values: Mapping[str, Any]) -> str:
     """Have the process that runs a fleet scale its groups: GROUP=COUNT. Returns what changed."""
     from agent.fleet.control import ask_scale  # noqa: PLC0415  for this command alone
 
-    if not words:
+    if not values["words"]:
         raise ConfigError("fleet scale needs GROUP=COUNT")
     counts = {}
-    for word in words:
+    for word in values["words"]:
         group, equals, count = word.partition("=")
         if not equals or not count.isdecimal():
             raise ConfigError(f'"{word}" is not GROUP=COUNT')
         counts[group] = int(count)
-    return _run(ask_scale(socket_of(name), counts))
+    return _run(ask_scale(socket_of(values.get("name", DEFAULT_NAME)), counts))
 
 
 def fleet_status(values: Mapping[str, Any]) -> str:
-    """Return the fleets of a cluster, or one of them, as a table."""
+    """Return the fleets of a cluster, or one of them, with a line for each."""
     from agent.fleet.status import read_status  # noqa: PLC0415  for this command alone
 
     return _run(read_status(_config(values), values.get("name", "")))
 
 
-def delete_fleet(values: Mapping[str, Any], name: str) -> str:
+def delete_fleet(values: Mapping[str, Any]) -> str:
     """Delete what a fleet has created; return how much that was."""
-    from agent.cli.progress import progress_bar  # noqa: PLC0415  for this command alone
-    from agent.fleet.status import delete_fleet as delete  # noqa: PLC0415
+    from agent.fleet.status import delete_fleet as delete  # noqa: PLC0415  for this command alone
 
+    if len(values["words"]) > 1:
+        raise ConfigError("fleet delete takes one name")
+    name = values["words"][0] if values["words"] else values.get("name", DEFAULT_NAME)
     with progress_bar(f"Deleting fleet {name}") as advance:
         return _run(delete(_config(values), name, advance))
 
@@ -77,7 +82,7 @@ def socket_of(name: str) -> Path:
 
 
 def _config(values: Mapping[str, Any]) -> Config:
-    settings = from_flags(split_flags(values)[1])
+    settings = from_flags({name: value for name, value in values.items() if name in FLAGS})
     verbosity = settings.kubelet["logging"]["verbosity"]
     klog.set_up(verbosity or _QUIET, log_format=settings.kubelet["logging"]["format"])
     return build_config(settings)
@@ -98,12 +103,10 @@ def _fleet(values: Mapping[str, Any]) -> Fleet:
     return replace(fleet, groups=tuple(groups))
 
 
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
+def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Run a coroutine to its end, on uvloop if that is installed. Raises ConfigError for a StartError."""
     try:
-        import uvloop  # noqa: PLC0415
-
-        new_loop = uvloop.new_event_loop
+        new_loop = import_module("uvloop").new_event_loop
     except ImportError:
         new_loop = None
     try:

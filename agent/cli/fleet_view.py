@@ -1,7 +1,7 @@
 """What `fleet` shows: a progress bar and a live view in a terminal, plain lines anywhere else."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,6 +57,20 @@ def fleet_screen() -> Iterator[PlainScreen | LiveScreen]:
 
     with Live(auto_refresh=False) as live:
         yield LiveScreen(live)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Return what shows how many of all are done: a bar in a terminal, nothing anywhere else."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415  as above
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def rows(view: FleetView) -> Iterator[tuple[str, str]]:

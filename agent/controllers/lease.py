@@ -14,7 +14,7 @@ from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
 from agent.machinery.isolation import Pauses
 from agent.machinery.runner import Scheduling
-from agent.ports import ApiError, Conflict, LeaseApi, NodeApi, NotFound
+from agent.ports import AlreadyExists, ApiError, Conflict, LeaseApi, NodeApi, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class LeaseController:
         self._backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._latest = b""  # as JSON, a third of the memory of the decoded object
         self._served_uid: str | None = None  # the Node at the time of the last try
+        self._created_for: str | None = None  # the Node that we have tried to create a lease for at once
         self._fails = False
         self._began_seconds = 0.0
 
@@ -151,7 +152,15 @@ class LeaseController:
         return uid is not None and not is_owned_by(lease, uid)
 
     async def _ensure(self) -> tuple[LeaseObject | None, bool]:
-        """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it."""
+        """The lease as it is, or a new one, and whether it is new; nothing where there is no Node to own it.
+
+        A kubelet always looks for the lease and for the Node first; a Node that we have just created has no lease.
+        """
+        uid = self._state.uid
+        if uid and self._state.is_new and uid != self._created_for:
+            self._created_for = uid
+            with suppress(AlreadyExists):  # of an earlier Node
+                return await self._leases.create(self._new(uid)), True
         try:
             return await self._leases.get(self._state.name), False
         except NotFound:

@@ -35,6 +35,7 @@ class NodeRegistrar:
         self._health = scheduling.health
         self.backoff = Backoff(self._clock, *_BACKOFF_SECONDS, jitter=_BACKOFF_JITTER, rand=self._rand)
         self._registered_at = 0.0
+        self._is_created = False  # by the last try
         self._returns = 0  # how often in a row the Node was deleted before it had lived for long
         self._return_at: float | None = None
 
@@ -51,7 +52,7 @@ class NodeRegistrar:
         self.backoff.reset()
         self._return_at = None
         self._registered_at = self._clock.monotonic()
-        self._state.register(node["metadata"]["uid"])
+        self._state.register(node["metadata"]["uid"], is_new=self._is_created)
         self._state.put(node)
         return 0.0
 
@@ -83,6 +84,7 @@ class NodeRegistrar:
         return self._state.shown_uid is not None and self._state.is_successor(self._state.shown_uid)
 
     async def _create_or_reconcile(self) -> NodeObject:
+        self._is_created = False
         facts = await self._state.facts({})
         node, desired = new_node(facts)
         log.info("Attempting to register node", {"node": self._state.name})
@@ -95,6 +97,7 @@ class NodeRegistrar:
             return await self._reconcile(shown, node)
         try:
             registered = await self._nodes.create(node)
+            self._is_created = True
         except (AlreadyExists, Forbidden) as refusal:
             registered = await self._reconcile(await self._existing(refusal), node)
             if self._state.is_deleted:

@@ -48,6 +48,8 @@ class NodeState:
         self._clock = clock
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
         self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
+        self.is_new = False
+        """Whether we have created the Node, so that nothing that belongs to it can be there already."""
         self.is_held_back = False
         """Whether the node is never to become ready."""
         self._problems: dict[str, str] = {}
@@ -178,9 +180,10 @@ class NodeState:
         """Whether a Node with this UID came after ours, which was deleted."""
         return self._deleted_uid not in {None, uid}
 
-    def register(self, uid: str) -> None:
-        """Make the Node with this UID ours."""
+    def register(self, uid: str, *, is_new: bool = False) -> None:
+        """Make the Node with this UID ours; a new one was created by us a moment ago."""
         if uid != self.uid:
+            self.is_new = is_new
             self.uid, self._deleted_uid = uid, None
             self._adopts = self._adopts or self.config.registration.on_node_deleted == "idle"
             self._notify_replaced()

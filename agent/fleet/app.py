@@ -12,7 +12,7 @@ from typing import Protocol
 
 from agent.adapters.api_connection import RequestMetrics
 from agent.adapters.clock import SystemClock
-from agent.adapters.credentials import Credentials, CredentialReloader, load_credentials
+from agent.adapters.credentials import CredentialReloader, Credentials, load_credentials
 from agent.adapters.host import LinuxHost
 from agent.adapters.kube import NodeNames, NodeSelection, PodSelection
 from agent.adapters.server.healthz import HealthServer
