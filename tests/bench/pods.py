@@ -26,7 +26,7 @@ from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 
 _WITHIN_SECONDS = 180.0
-_KWOK = build.Toolset(
+KWOK = build.Toolset(
     title="KWOK",
     folder=Path(__file__).parent / "kwok",
     cache="kwok",
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--scheduled", action="store_true", help="let a scheduler bring pods to fake-kubelet, too")
     options = parser.parse_args()
     if options.kwok:
-        build.built(_KWOK)  # not while something is measured
+        build.built(KWOK)  # not while something is measured
     subjects = [ours, *([_kwok] if options.kwok else []), *([_kubelet] if options.kubelet else [])]
     with tempfile.TemporaryDirectory() as folder, roomy(Path(folder)) as plane:
         results = [_measured(plane, options.pods, *subject(plane, Path(folder))) for subject in subjects]
@@ -85,8 +85,8 @@ def ours(plane: ControlPlane, folder: Path) -> Subject:
 
 def _kwok(plane: ControlPlane, folder: Path) -> Subject:
     """KWOK as released: its stages are those of its own `stage-fast`, which the binary does not bring along."""
-    binary = build.built(_KWOK) / "kwok"
-    source = run(["go", "-C", str(_KWOK.folder), "list", "-m", "-f", "{{.Dir}}", _KWOK.pinned]).strip()
+    binary = build.built(KWOK) / "kwok"
+    source = run(["go", "-C", str(KWOK.folder), "list", "-m", "-f", "{{.Dir}}", KWOK.pinned]).strip()
     stages = folder / "stages.yaml"
     stages.write_text(plane.kubectl("kustomize", f"{source}/kustomize/stage/fast"))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "kwok"}}
