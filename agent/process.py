@@ -57,9 +57,10 @@ class Process:
         booted_at: datetime | None = None,
         rand: Rand = random.random,
         metrics_by_node: bool = False,
+        keeps_history: bool = True,
     ) -> None:
         self.metrics = Registry()
-        self.health = HealthRegistry(clock, self.metrics, by_node=metrics_by_node)
+        self.health = HealthRegistry(clock, self.metrics, by_node=metrics_by_node, keeps_history=keeps_history)
         self.connectivity = Connectivity(clock, self.health.missed_renewals)
         self.unexpected = UnexpectedErrors(clock, self.metrics, node_name=node_name)
         self.dependencies = Dependencies(

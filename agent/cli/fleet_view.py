@@ -8,18 +8,21 @@ from typing import Any
 from agent.core.fleet_view import STATES, FleetView, age_histogram, percentile, plain_line
 
 _BAR_WIDTH = 40
-_LINE_SECONDS = 10.0
+_LINE_SECONDS, _LOOK_SECONDS = 10.0, 0.5
 _COLOURS = {"Ready": "green", "NotReady": "yellow", "Unknown": "red", "deleted": "red"}
 
 
 class PlainScreen:
     """Prints a line every ten seconds, and one as soon as all nodes are ready."""
 
-    refresh_seconds = 0.5
-
     def __init__(self) -> None:
         self._next_seconds = 0.0
         self._was_up = False
+
+    @property
+    def refresh_seconds(self) -> float:
+        """How long until it has to look again: to look at thousands of nodes costs as much as some renewals."""
+        return _LINE_SECONDS if self._was_up else _LOOK_SECONDS
 
     def show(self, view: FleetView) -> None:
         """Print the fleet if it is time to."""

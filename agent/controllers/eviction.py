@@ -1,6 +1,7 @@
 """Evict pods while the host is under pressure."""
 
 import logging
+from math import inf
 
 from agent.controllers.pods import PodController
 from agent.controllers.state import NodeState
@@ -43,12 +44,14 @@ class EvictionController:
     def start(self) -> None:
         """Look for the first time after a period, as a kubelet does."""
         self._queue.add_after(self, _PERIOD_SECONDS)
+        if self._pressure.is_steady:
+            self._pressure.subscribe(lambda: self._queue.add(self))
 
     async def sync(self) -> float:
-        """Evict the next pod, if a threshold is due. Returns kubelet's period."""
+        """Evict the next pod, if a threshold is due. Returns the period, or infinity until the pressure changes."""
         threshold = most_urgent(self._pressure.due)
         if threshold is None:
-            return _PERIOD_SECONDS
+            return inf if self._pressure.is_steady and not self._pressure.conditions else _PERIOD_SECONDS
         log.info("Eviction manager: attempting to reclaim", {"resourceName": resource_of(threshold)})
         self._events.record(reclaim_event(resource_of(threshold)))
         for pod in rank_for_eviction(self._pods.store.running(), threshold)[:1]:

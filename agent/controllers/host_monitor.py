@@ -18,9 +18,11 @@ _FRESH_SECONDS = 1.0  # however many nodes report their status: the whole host i
 class PressureMonitor:
     """The pressure that one set of eviction settings finds on a machine; nodes on one host may share it."""
 
-    __slots__ = ("_clock", "_eviction", "_listeners", "_pressure", "host")
+    __slots__ = ("_clock", "_eviction", "_listeners", "_pressure", "host", "is_steady")
 
-    def __init__(self, eviction: Eviction, clock: Clock) -> None:
+    def __init__(self, eviction: Eviction, clock: Clock, *, is_steady: bool = False) -> None:
+        self.is_steady = is_steady
+        """Whether the machine changes only now and then, so that nobody has to look at it all the time."""
         self._eviction = eviction
         self._clock = clock
         self._pressure = NO_PRESSURE
@@ -97,7 +99,7 @@ class DescribedMachine:
     __slots__ = ("_snapshot", "pressure")
 
     def __init__(self, snapshot: HostSnapshot, eviction: Eviction, clock: Clock) -> None:
-        self.pressure = PressureMonitor(eviction, clock)
+        self.pressure = PressureMonitor(eviction, clock, is_steady=True)
         self.replace(snapshot)
 
     def replace(self, snapshot: HostSnapshot) -> None:

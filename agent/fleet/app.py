@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,8 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import CredentialReloader, Credentials, load_credentials
 from agent.adapters.host import LinuxHost
 from agent.adapters.kube import NodeNames, NodeSelection, PodSelection
-from agent.adapters.server.healthz import HealthServer
+from agent.adapters.metrics.exposition import exposition
+from agent.adapters.server.health_server import HealthServer
 from agent.connections import ApiConnections, clients_of, open_connections
 from agent.core.config import NodeConfig, ProcessConfig
 from agent.core.fleet import FLEET_LABEL, Fleet, plans
@@ -24,6 +26,7 @@ from agent.fleet.access import check_names, check_rights
 from agent.fleet.changes import FleetChanges
 from agent.fleet.control import ControlSocket
 from agent.fleet.hosting import HostedFleet
+from agent.fleet.metrics import fleet_families
 from agent.fleet.starter import Starter
 from agent.machinery.runner import Runnable
 from agent.ports import ApiError, Clock, StartError
@@ -40,7 +43,9 @@ _PAGE_BYTES = resource.getpagesize()
 class Screen(Protocol):
     """Shows the fleet to a person."""
 
-    refresh_seconds: float
+    @property
+    def refresh_seconds(self) -> float:
+        """How long what is shown is good for."""
 
     def show(self, view: FleetView) -> None:
         """Show the fleet as it is now; returns at once."""
@@ -73,7 +78,7 @@ class _FleetApp:
         self._settings = settings
         self._screen = screen
         self._clock = SystemClock()
-        self._process = Process(LinuxHost(settings.process.host), self._clock, sensor_seconds=1.0)
+        self._process = Process(LinuxHost(settings.process.host), self._clock, sensor_seconds=1.0, keeps_history=False)
         self._starter = Starter(self._clock)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._began_seconds = self._clock.monotonic()
@@ -91,10 +96,11 @@ class _FleetApp:
         await self._host(hosted, connections)
         changes = FleetChanges(settings.fleet, hosted, connections=connections, clients=clients, reread=settings.reread)
         reload_on_signal(self._reload, changes.request)
+        view = partial(self._view, hosted)
         beside: dict[str, Sequence[Runnable]] = {
-            "server": [self._health_server(), *self._control(changes)],
+            "server": [self._health_server(view), *self._control(changes)],
             "credentials": [self._reloader(credentials, connections)],
-            "notify": [_Showing(self._screen, lambda: self._view(hosted), self._clock), changes],
+            "notify": [_Showing(self._screen, view, self._clock), changes],
         }
         isolated = [loop for name, loops in beside.items() for loop in process.isolated(name, loops)]
         log.info("Started fleet", {"fleet": settings.fleet.name, "server": credentials.server})
@@ -121,14 +127,17 @@ class _FleetApp:
         pods = PodSelection(connections.watch, nodes=fleet.count) if hosts_pods else None
         self._process.reflect(NodeSelection(connections.watch, f"{FLEET_LABEL}={fleet.name}"), pods)
 
-    def _health_server(self) -> HealthServer:
-        return HealthServer(
+    def _health_server(self, view: Callable[[], FleetView]) -> HealthServer:
+        self._process.metrics.collect(partial(fleet_families, view))
+        server = HealthServer(
             self._settings.process.serving,
             clock=self._clock,
             node_name=f"fleet {self._settings.fleet.name}",
             loops=LOOPS,
             faults=self._process.health.faults,
         )
+        server.serve_metrics(lambda: exposition(self._process.metrics.families()))
+        return server
 
     def _control(self, changes: FleetChanges) -> Sequence[Runnable]:
         return [ControlSocket(self._settings.socket, changes.scale)] if self._settings.socket else []

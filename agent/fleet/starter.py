@@ -8,10 +8,10 @@ from agent.core.pacing import AdaptiveLimit
 from agent.node import Node
 from agent.ports import Clock
 
-_FIRST, _MOST = 16, 512  # nodes that start at once
+_FIRST, _LEAST, _MOST = 16, 8, 512  # nodes that start at once
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0  # a node that is not up by then holds up no other
-_SLOW_SECONDS = 1.0  # an API server that takes so long for an answer is overrun
+_SLOW_SECONDS = 2.0  # an API server that takes so long for an answer is overrun
 _TOO_MANY_REQUESTS, _SERVER_ERROR = 429, 500
 
 
@@ -21,7 +21,7 @@ class Starter:
     name = "start"
 
     def __init__(self, clock: Clock) -> None:
-        self.limit = AdaptiveLimit(_FIRST, most=_MOST)
+        self.limit = AdaptiveLimit(_FIRST, least=_LEAST, most=_MOST)
         self._clock = clock
         self._waiting: list[tuple[float, int, Node]] = []
         self._sequence = count()

@@ -130,12 +130,20 @@ class FailureHealth(LoopHealth):
 class LeaseHealth(LoopHealth):
     """The heartbeat that the cluster sees, with its last ten minutes and the renewals that were missed."""
 
-    __slots__ = ("_history", "_missed_before", "_renewed_at", "period_seconds")
+    __slots__ = ("_history", "_keeps_history", "_missed_before", "_renewed_at", "period_seconds")
 
     def __init__(
-        self, clock: Clock, *, deadline_seconds: float, period_seconds: float, durations: Histogram, node_name: str = ""
+        self,
+        clock: Clock,
+        *,
+        deadline_seconds: float,
+        period_seconds: float,
+        durations: Histogram,
+        node_name: str = "",
+        keeps_history: bool = True,
     ) -> None:
         super().__init__("lease", clock, deadline_seconds=deadline_seconds, durations=durations, node_name=node_name)
+        self._keeps_history = keeps_history
         self.period_seconds = period_seconds
         self._renewed_at: float | None = None
         self._missed_before = 0
@@ -179,6 +187,8 @@ class LeaseHealth(LoopHealth):
         return [Renewal(now - at, verdict) for at, verdict in self._history if now - at <= _HISTORY_SECONDS]
 
     def _remember(self, verdict: str) -> None:
+        if not self._keeps_history:
+            return
         now = self._clock.monotonic()
         if self._history and int(self._history[-1][0]) == int(now):
             self._history.pop()
@@ -190,8 +200,9 @@ class LeaseHealth(LoopHealth):
 class HealthRegistry:
     """The health of all loops of a process. docs/health.md lists the deadlines for people."""
 
-    def __init__(self, clock: Clock, metrics: Registry, *, by_node: bool = False) -> None:
+    def __init__(self, clock: Clock, metrics: Registry, *, by_node: bool = False, keeps_history: bool = True) -> None:
         self._clock = clock
+        self._keeps_history = keeps_history  # of ten minutes: 5 KiB for each node
         self._by_node = by_node  # whether the metrics have a node label; else, of one loop, the worst node counts
         self._durations = metrics.register(
             Histogram(
@@ -221,6 +232,7 @@ class HealthRegistry:
             period_seconds=period_seconds,
             durations=self._durations,
             node_name=node_name,
+            keeps_history=self._keeps_history,
         )
         self._loops.append(health)
         return health

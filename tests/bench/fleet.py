@@ -1,7 +1,7 @@
 """What a fleet costs beside KWOK: `make bench-fleet`, or `python -m tests.bench.fleet --counts 100,1000`.
 
 Both run one after the other on the same real control plane, with leases of 40 s: KWOK with the stages of its own
-`stage-fast` and `heartbeat-with-lease`, and fake-kubelet with its defaults. KWOK's Nodes are there before it starts; ours
+`stage-fast` (it has `heartbeat-with-lease`), fake-kubelet with its defaults. KWOK has its Nodes before it starts; ours
 are created by us, so that our time to all Ready has more to do. CPU and renewals are those of a while after that.
 With `--check`, the targets of 1,000 nodes decide about the exit code.
 """
@@ -28,6 +28,7 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_ANNOTATION = "kwok.x-k8s.io/node"
 _PERIOD_SECONDS = 10.0
 _LATE_SECONDS = 15.0  # a lease of 40 s is renewed each 10 s: one that is older has missed a renewal
 _SAMPLE_SECONDS = 2.0
@@ -77,13 +78,12 @@ def _stages(plane: ControlPlane, folder: Path) -> Path:
     """KWOK's own stages; the binary does not bring them along."""
     source = run(["go", "-C", str(KWOK.folder), "list", "-m", "-f", "{{.Dir}}", KWOK.pinned]).strip()
     stages = folder / "stages.yaml"
-    parts = [f"{source}/kustomize/stage/fast", f"{source}/kustomize/stage/node/heartbeat-with-lease"]
-    stages.write_text("\n---\n".join(plane.kubectl("kustomize", part) for part in parts))
+    stages.write_text(plane.kubectl("kustomize", f"{source}/kustomize/stage/fast"))
     return stages
 
 
 def _kwok(plane: ControlPlane, count: int, argv: Sequence[str], seconds: float) -> Result:
-    annotation = {"kwok.x-k8s.io/node": "fake"}
+    annotation = {_ANNOTATION: "fake"}
     for number in range(count):
         node = {"metadata": {"name": f"kwok-{number}", "annotations": annotation}}
         plane.api.create(NODES, {"apiVersion": "v1", "kind": "Node", **node})

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 from agent import klog
 from agent.adapters.server.responses import (
     JSON_TYPE,
+    METRICS_TYPE,
     encode_json,
     http_error,
     json_response,
@@ -24,7 +25,6 @@ from agent.core.model import Object
 from agent.core.quantity import parse_uint
 from agent.ports import Clock
 
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _MAX_BODY_BYTES = 64
 _BODY_SECONDS = 5.0
 _WARNING = (
@@ -69,7 +69,7 @@ class NodeEndpoints:
 
         async def metrics(_request: web.BaseRequest, _parameters: Parameters) -> web.Response:
             headers = {
-                hdrs.CONTENT_TYPE: _METRICS_TYPE,
+                hdrs.CONTENT_TYPE: METRICS_TYPE,
                 "Process-Start-Time-Unix": str(int(self._sources.started.timestamp())),
             }
             return web.Response(body=await source(), headers=headers)

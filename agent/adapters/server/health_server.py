@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent.adapters.server.listener import Listener, listen
@@ -38,7 +39,12 @@ class HealthServer:
         self._faults = faults
         self._settings = settings
         self._observe = observe
+        self._metrics: Callable[[], bytes] | None = None
         self._logged_error = ""
+
+    def serve_metrics(self, metrics: Callable[[], bytes]) -> None:
+        """Serve /metrics, too, for a process that has no other port for them."""
+        self._metrics = metrics
 
     def follow(self, view: Callable[[], NodeView]) -> None:
         """Show this view on the status page from now on."""
@@ -69,12 +75,15 @@ class HealthServer:
             self._serving,
             clock=self._clock,
             view=self._current_view,
-            loops=self._loops,
-            faults=self._faults,
+            checks={loop: partial(self._fault_of, loop) for loop in self._loops},
             settings=self._settings,
             observe=self._observe,
+            metrics=self._metrics,
         )
         return port.answer
 
     def _current_view(self) -> NodeView:
         return self._view()
+
+    def _fault_of(self, loop: str) -> str | None:
+        return self._faults().get(loop)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from agent.adapters.server.http_protocol import Handler
-from agent.adapters.server.responses import http_error, page_not_found, text_response
+from agent.adapters.server.responses import METRICS_TYPE, http_error, page_not_found, text_response
 from agent.adapters.server.status_page import StatusPage
 from agent.adapters.server.telemetry import RateLimitedLog
 from agent.core.config import Serving
@@ -78,6 +78,10 @@ class _Healthz(NamedTuple):
         return _nosniff_text("".join([*lines, "healthz check passed\n"]) if "verbose" in request.query else "ok")
 
 
+async def _exposed(metrics: Callable[[], bytes], _: web.BaseRequest) -> web.Response:
+    return web.Response(body=metrics(), headers={hdrs.CONTENT_TYPE: METRICS_TYPE})
+
+
 async def _single(check: Check, _: web.BaseRequest) -> web.Response:
     reason = check()
     return _nosniff_text("ok") if reason is None else _nosniff_text(f"internal server error: {reason}\n", status=500)
@@ -96,16 +100,16 @@ class HealthPort:
         *,
         clock: Clock,
         view: Callable[[], NodeView],
-        loops: Sequence[str],
-        faults: Callable[[], Mapping[str, str]],
+        checks: Mapping[str, Check],
         settings: Sequence[Setting],
         observe: Observe,
+        metrics: Callable[[], bytes] | None,
     ) -> None:
         self._serving = serving
         self._view = view
-        self._loops = loops
-        self._faults = faults
+        self._checks = checks
         self._observe = observe
+        self._metrics = metrics
         self._page = StatusPage(settings)
         self._log = RateLimitedLog(log, clock)
 
@@ -125,12 +129,10 @@ class HealthPort:
     @cached_property
     def _handlers(self) -> dict[str, Handler]:
         checks: dict[str, Check] = {"ping": lambda: None}
-        checks |= {loop: partial(self._fault_of, loop) for loop in self._loops}
-        health = healthz_handlers(checks, may_read=self._may_read, observe=self._observe)
+        health = healthz_handlers({**checks, **self._checks}, may_read=self._may_read, observe=self._observe)
+        if self._metrics:
+            health["/metrics"] = partial(_exposed, self._metrics)
         return {**health, "/": self._show} if self._serving.status_page != "none" else health
-
-    def _fault_of(self, loop: str) -> str | None:
-        return self._faults().get(loop)
 
     def _may_read(self, request: web.BaseRequest) -> bool:
         """Return whether the client may read more than a kubelet shows on this port."""

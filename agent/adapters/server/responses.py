@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 JSON_TYPE = "application/json"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 SERVER = "fake-kubelet"
 _TEXT_TYPE = "text/plain; charset=utf-8"
 _NOSNIFF = {"X-Content-Type-Options": "nosniff"}
