@@ -5,7 +5,6 @@ import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
 from agent.machinery.isolation import CONTROLLER_PAUSES, UnexpectedErrors
 from agent.machinery.reflector import Demultiplexer, Reflector
-from agent.machinery.runner import Controller, Runnable, Runner, Workers
+from agent.machinery.runner import Controller, Runnable, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Engine, Node, NodeClients
 from agent.ports import Clock, Host, NodeDeleted, Rand, WatchApi
@@ -39,7 +38,9 @@ _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_EVENT_WORKERS = 4  # nodes that start together must not wait for their events
-_MOST_WORKERS = 16  # as many connections, then, to the API server for each purpose
+_BEHIND = 8  # leases
+# As many connections to the API server for each purpose: 16, and more for thousands of nodes, as it may be far away
+_MOST_WORKERS, _MOST_OF_ALL, _NODES_PER_WORKER = 16, 32, 20
 _GOLDEN = 0.6180339887  # multiples of it spread over the unit interval, however many they are
 _DECODED_NODES = 16  # those whose controllers were called last
 
@@ -130,6 +131,10 @@ class Process:
         self._pod_store.stores.pop(name, None)
         self.health.remove(name)
 
+    def is_behind(self) -> bool:
+        """Whether leases wait for a worker: the API server is slow, or we are."""
+        return self.engine.lease_queue.has_due(_BEHIND)
+
     def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
         """Follow these Nodes and pods, and pass each on to the node that it belongs to."""
         self._reflectors.append(self._reflector("watch", "*v1.Node", nodes, self._node_store, is_primary=True))
@@ -178,14 +183,12 @@ class Process:
 
     def _scale_up(self) -> None:
         """Have enough workers for the nodes that are hosted."""
-        wanted: list[tuple[Workers[Any], int, int]] = [
-            (self._lease_workers, _LEASE_WORKERS, _MOST_WORKERS),
-            (self._node_workers, _WORKERS, _MOST_WORKERS),
-            (self._event_workers, _EVENT_WORKERS, _MOST_EVENT_WORKERS),
-            (self._pod_workers, _POD_WORKERS, _MOST_WORKERS),
-        ]
-        for workers, per_node, most in wanted:
-            workers.scale_up(min(per_node * len(self._nodes), most))
+        nodes = len(self._nodes)
+        most = max(_MOST_WORKERS, min(_MOST_OF_ALL, nodes // _NODES_PER_WORKER))
+        self._lease_workers.scale_up(min(_LEASE_WORKERS * nodes, most))
+        self._node_workers.scale_up(min(_WORKERS * nodes, most))
+        self._event_workers.scale_up(min(_EVENT_WORKERS * nodes, _MOST_EVENT_WORKERS))
+        self._pod_workers.scale_up(min(_POD_WORKERS * nodes, _MOST_WORKERS))
 
     def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
         health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, self._longest_lease_seconds))

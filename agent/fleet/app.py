@@ -79,7 +79,7 @@ class _FleetApp:
         self._screen = screen
         self._clock = SystemClock()
         self._process = Process(LinuxHost(settings.process.host), self._clock, sensor_seconds=1.0, keeps_history=False)
-        self._starter = Starter(self._clock)
+        self._starter = Starter(self._clock, self._process.is_behind)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._began_seconds = self._clock.monotonic()
         self._reload = asyncio.Event()

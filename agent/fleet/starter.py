@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+from collections.abc import Callable
 from itertools import count
 
 from agent.core.pacing import AdaptiveLimit
@@ -16,11 +17,15 @@ _TOO_MANY_REQUESTS, _SERVER_ERROR = 429, 500
 
 
 class Starter:
-    """Starts each node at its time, and no more at once than the API server answers well."""
+    """Starts each node at its time, and no more at once than the API server answers well.
+
+    None starts while leases wait to be renewed: nodes that live go before those to come.
+    """
 
     name = "start"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, is_behind: Callable[[], bool] = lambda: False) -> None:
+        self._is_behind = is_behind
         self.limit = AdaptiveLimit(_FIRST, least=_LEAST, most=_MOST)
         self._clock = clock
         self._waiting: list[tuple[float, int, Node]] = []
@@ -59,16 +64,20 @@ class Starter:
                     self.limit.succeeded()
                 if node.is_up or now - since > _PATIENCE_SECONDS:
                     del self._starting[node]
-            while self._waiting and self._waiting[0][0] <= now and len(self._starting) < self.limit.limit:
+            while self._may_start(now):
                 node = heapq.heappop(self._waiting)[2]
                 self._starting[node] = now
                 node.start()
             await self._pause(now)
 
+    def _may_start(self, now: float) -> bool:
+        is_due = bool(self._waiting) and self._waiting[0][0] <= now
+        return is_due and len(self._starting) < self.limit.limit and not self._is_behind()
+
     async def _pause(self, now: float) -> None:
         """Wait until there is something to do: a look at the nodes that start, or the time of the next one."""
         self._added.clear()
-        if self._starting:
+        if self._starting or (self._waiting and self._waiting[0][0] <= now):
             await self._clock.sleep(_LOOK_SECONDS)
         elif self._waiting:
             await self._clock.wait(self._added, self._waiting[0][0] - now)

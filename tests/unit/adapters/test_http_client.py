@@ -158,16 +158,16 @@ async def test_idle_connections_are_closed_when_asked():
     assert len(server.connections) == 2
 
 
-async def test_no_more_than_25_connections_are_kept():
+async def test_no_more_than_32_connections_are_kept():
     server = Server()
     async with client_of(server) as client:
-        for response in [await client.send("GET", "/x") for _ in range(30)]:
+        for response in [await client.send("GET", "/x") for _ in range(40)]:
             with response:
                 await response.read_part()
         async with asyncio.timeout(30):
-            for closed in server.closed[25:]:
+            for closed in server.closed[32:]:
                 await closed.wait()
-        assert not any(closed.is_set() for closed in server.closed[:25])
+        assert not any(closed.is_set() for closed in server.closed[:32])
 
 
 async def test_a_retired_client_ends_with_the_last_request_under_way():

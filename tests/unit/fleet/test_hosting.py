@@ -4,6 +4,8 @@ import pytest
 
 from agent.core.fleet import StartupRule, plans, scaled
 from agent.core.nodestatus import find_condition, is_ready
+from agent.fleet.hosting import HostedFleet
+from agent.fleet.starter import Starter
 from agent.ports import Unavailable
 from tests.fakes import running
 
@@ -104,6 +106,20 @@ async def test_no_more_nodes_start_than_an_api_server_takes(hosted, make_fleet, 
         nodes.fail = lambda _: None
         await clock.advance(60)
     assert hosted.states() == {"Ready": 200}
+
+
+async def test_no_node_starts_while_leases_wait_to_be_renewed(process, clients, make_fleet, clock, nodes):
+    is_behind = True
+    starter = Starter(clock, lambda: is_behind)
+    hosted = HostedFleet(process, clients, starter)
+    process.reflect(nodes)
+    add_all(hosted, make_fleet(3))
+    async with running(*process.tasks, *process.lasting_tasks, starter):
+        await clock.advance(5)
+        assert hosted.states() == {"waiting": 3}
+        is_behind = False
+        await clock.advance(5)
+        assert hosted.states() == {"Ready": 3}
 
 
 async def test_answers_that_take_long_slow_the_start_down(hosted, make_fleet, living, clock, starter):
