@@ -100,13 +100,11 @@ class _FleetApp:
         beside: dict[str, Sequence[Runnable]] = {
             "server": [self._health_server(view), *self._control(changes)],
             "credentials": [self._reloader(credentials, connections)],
-            "notify": [_Showing(self._screen, view, self._clock), changes],
+            "notify": [_Showing(self._screen, view, self._clock), changes, self._starter],
         }
         isolated = [loop for name, loops in beside.items() for loop in process.isolated(name, loops)]
         log.info("Started fleet", {"fleet": settings.fleet.name, "server": credentials.server})
-        await supervise(
-            [*process.tasks, self._starter, *isolated], stop, lasting=process.lasting_tasks, drain=process.drain
-        )
+        await supervise([*process.tasks, *isolated], stop, lasting=process.lasting_tasks, drain=process.drain)
 
     def _connect(self, credentials: Credentials) -> ApiConnections:
         metrics = RequestMetrics(self._observe)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from agent.connections import ApiConnections
 from agent.core.errors import ConfigError
@@ -63,17 +63,5 @@ class FleetChanges:
             await check_names(self._connections, fleet.name, (plan.name for plan in wanted))
             changes = self._hosted.apply(wanted)
             self.fleet = fleet
-            await _delete([plan.name for plan in changes.removed], self._clients)
-        counts = len(changes.added), len(changes.changed), len(changes.removed)
-        return "{} nodes added, {} changed, {} removed".format(*counts)
-
-
-async def _delete(names: Iterable[str], clients: NodeClients) -> None:
-    """Delete what the nodes had. Raises ApiError without its group."""
-    try:
-        await delete_nodes(names, clients, lambda: None)
-    except* ApiError as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
+            await delete_nodes((plan.name for plan in changes.removed), self._clients)
+        return f"{len(changes.added)} nodes added, {len(changes.changed)} changed, {len(changes.removed)} removed"

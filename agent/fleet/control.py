@@ -36,8 +36,8 @@ class ControlSocket:
                 "Another process runs a fleet of this name, fleet scale reaches that one", {"socket": self._path}
             )
             return
-        self._path.unlink(missing_ok=True)
         try:
+            self._path.unlink(missing_ok=True)
             server = await asyncio.start_unix_server(self._answer, self._path)
         except OSError as error:
             log.warning("Unable to listen for fleet scale", {"err": error, "socket": self._path})

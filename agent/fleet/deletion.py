@@ -14,11 +14,10 @@ class _Deletes(Protocol):
     async def delete(self, name: str) -> None: ...
 
 
-async def delete_nodes(names: Iterable[str], clients: NodeClients, on_deleted: Callable[[], None]) -> None:
-    """Delete the Nodes with these names, their leases and CSINodes, several at once. Raises ApiError.
-
-    The lease goes first: an observer may take a Node without a lease for one that has not begun, but never the reverse.
-    """
+async def delete_nodes(
+    names: Iterable[str], clients: NodeClients, on_deleted: Callable[[], None] = lambda: None
+) -> None:
+    """Delete the Nodes with these names, their leases and CSINodes, several at once. Raises the first ApiError."""
     waiting = iter(list(names))
     kinds: tuple[_Deletes, ...] = (clients.leases, clients.csinodes, clients.nodes)
 
@@ -31,6 +30,9 @@ async def delete_nodes(names: Iterable[str], clients: NodeClients, on_deleted: C
                     continue
             on_deleted()
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(_AT_ONCE):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(work())
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures

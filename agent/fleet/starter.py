@@ -9,10 +9,10 @@ from agent.core.pacing import AdaptiveLimit
 from agent.node import Node
 from agent.ports import Clock
 
-_FIRST, _LEAST, _MOST = 16, 8, 512  # nodes that start at once
+_FIRST, _LEAST, _MOST = 16, 16, 512  # nodes that start at once
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0  # a node that is not up by then holds up no other
-_SLOW_SECONDS = 2.0  # an API server that takes so long for an answer is overrun
+_SLOW_SECONDS = 5.0  # an API server that takes so long for an answer is overrun; a lease has ten
 _TOO_MANY_REQUESTS, _SERVER_ERROR = 429, 500
 
 
@@ -21,8 +21,6 @@ class Starter:
 
     None starts while leases wait to be renewed: nodes that live go before those to come.
     """
-
-    name = "start"
 
     def __init__(self, clock: Clock, is_behind: Callable[[], bool] = lambda: False) -> None:
         self._is_behind = is_behind

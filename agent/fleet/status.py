@@ -70,10 +70,7 @@ async def _connected(config: Config) -> AsyncIterator[ApiConnections]:
     connections = open_connections(credentials, config.node.heartbeat, lambda: None)
     try:
         yield connections
-    except* ApiError as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+    except ApiError as error:
         raise StartError(str(error)) from error
     finally:
         for connection in connections:

@@ -65,5 +65,16 @@ def test_two_hundred_nodes_are_ready_stay_so_over_a_restart_and_are_deleted(
     eventually(lambda: not plane.api.items(NODES) and not plane.api.items(LEASES))
 
 
+def test_rights_that_are_missing_are_named_before_anything_is_created(plane: ControlPlane, tmp_path: Path) -> None:
+    kubeconfig = plane.user_kubeconfig("nobody", "nobody")
+    argv = [sys.executable, "-m", "agent", "fleet", "--count=3", "--healthz-port=0", f"--kubeconfig={kubeconfig}"]
+    process = Process("fleet", argv, log=tmp_path / "fleet.log")
+    process.start()
+    assert process.wait(within=120) == 1
+    (line,) = process.log_text().splitlines()
+    assert line.startswith("error: the credentials may not get nodes, list nodes, ")
+    assert "create leases.coordination.k8s.io in kube-node-lease" in line
+
+
 def _ready_since(node: Any) -> str:
     return next(one["lastTransitionTime"] for one in node["status"]["conditions"] if one["type"] == "Ready")

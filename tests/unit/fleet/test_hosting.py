@@ -102,7 +102,7 @@ async def test_no_more_nodes_start_than_an_api_server_takes(hosted, make_fleet, 
         for _ in range(5):
             starter.observe(429, 0.01)
             await clock.advance(1)
-        assert starter.limit.limit == 8
+        assert starter.limit.limit == 16
         nodes.fail = lambda _: None
         await clock.advance(60)
     assert hosted.states() == {"Ready": 200}
@@ -126,7 +126,7 @@ async def test_answers_that_take_long_slow_the_start_down(hosted, make_fleet, li
     add_all(hosted, make_fleet(3))
     async with living():
         await clock.advance(0)
-        starter.observe(200, 2.5)
+        starter.observe(200, 5.5)
     assert starter.limit.decreases == 1
 
 
