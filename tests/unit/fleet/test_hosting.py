@@ -102,7 +102,7 @@ async def test_no_more_nodes_start_than_an_api_server_takes(hosted, make_fleet, 
         for _ in range(5):
             starter.observe(429, 0.01)
             await clock.advance(1)
-        assert starter.limit.limit == 16
+        assert starter.limit.limit == 4
         nodes.fail = lambda _: None
         await clock.advance(60)
     assert hosted.states() == {"Ready": 200}
