@@ -69,7 +69,7 @@ def main() -> int:
                 results.append(_kwok(plane, count, [str(kwok / "kwok"), f"--config={stages}"], options.seconds))
                 results.append(_ours(plane, count, options.seconds))
     print(_table(results))
-    misses = list(_misses(results))
+    misses = _misses(results)
     print("\n".join(misses))
     return 1 if misses and options.check else 0
 
@@ -132,7 +132,9 @@ def _measured(plane: ControlPlane, name: str, count: int, process: Process, seco
         first = versions
     after, took = footprint(process.pid), time.monotonic() - since
     cpu_ms = (after.cpu_ms - before.cpu_ms) / max(1, renewals)
-    return Result(name, count, ready_seconds, cpu_ms, renewals / took, after.rss_kib, oldest, missed)
+    result = Result(name, count, ready_seconds, cpu_ms, renewals / took, after.rss_kib, oldest, missed)
+    tell(_row(result))
+    return result
 
 
 def _ready(plane: ControlPlane) -> int:
@@ -157,16 +159,18 @@ def _table(results: Sequence[Result]) -> str:
         "| nodes | program | all Ready after | CPU per renewal | renewals/s | RSS | oldest lease | late leases seen |",
         "|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
-    lines += [
+    return "\n".join([*lines, *map(_row, results)])
+
+
+def _row(one: Result) -> str:
+    return (
         f"| {one.count} | {one.name} | {one.ready_seconds:.1f} s | {one.cpu_ms:.3f} ms | {one.renewals_per_second:.1f} "
         f"| {one.rss_kib / 1024:.1f} MiB | {one.oldest_seconds:.1f} s | {one.missed} |"
-        for one in results
-    ]
-    return "\n".join(lines)
+    )
 
 
 def _misses(results: Sequence[Result]) -> list[str]:
-    """What misses a target."""
+    """Print ours in parts of KWOK's; what misses a target."""
     pairs = zip(results[::2], results[1::2], strict=True)
     ratios = [
         (ours.count, what, mine / theirs)
