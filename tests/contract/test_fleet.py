@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent.core.nodestatus import is_ready
 from tests.cluster.api import NODES, Api
 from tests.cluster.embedded import EmbeddedCluster
+from tests.cluster.ports import free_ports
 from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
@@ -46,9 +48,9 @@ def start_fleet(cluster: EmbeddedCluster, tmp_path: Path, env: dict[str, str]) -
     """Starts `fleet` with the given flags."""
     started: list[Process] = []
 
-    def start(*flags: str) -> Process:
+    def start(*flags: str, healthz_port: int = 0) -> Process:
         kubeconfig = f"--kubeconfig={tmp_path / 'kubeconfig'}"
-        argv = [sys.executable, "-m", "agent", "fleet", *flags, kubeconfig, "--healthz-port=0"]
+        argv = [sys.executable, "-m", "agent", "fleet", *flags, kubeconfig, f"--healthz-port={healthz_port}"]
         process = Process("fleet", argv, log=tmp_path / "fleet.log", env=env)
         started.append(process)
         process.start()
@@ -108,6 +110,20 @@ def test_a_hundred_nodes_live_return_and_are_scaled_and_deleted_and_no_other_nod
     assert command("delete", flags=(kubeconfig,)).stdout == "Deleted 90 nodes of fleet fleet.\n"
     assert names(api, NODES) == {"foreign"}
     assert names(api, LEASES) == names(api, CSINODES) == set()
+
+
+def test_the_metrics_of_a_fleet_have_as_many_series_for_ten_nodes_as_for_two(api: Api, start_fleet: Fleet) -> None:
+    series = []
+    for count in (2, 10):
+        port = free_ports(1)[0]
+        fleet = start_fleet(f"--count={count}", healthz_port=port)
+        eventually(lambda: len(ready(api)), lambda found, count=count: found == count)
+        text = eventually(lambda port=port: httpx.get(f"http://127.0.0.1:{port}/metrics").text)
+        assert f'fake_kubelet_fleet_nodes{{fleet="fleet",state="Ready"}} {count}.0' in text
+        assert 'node="' not in text
+        series.append(sum(line.startswith("fake_kubelet_fleet_") for line in text.splitlines()))
+        fleet.stop()
+    assert series[0] == series[1] > 10
 
 
 def test_a_restart_takes_up_the_same_nodes_without_one_being_not_ready(api: Api, start_fleet: Fleet) -> None:

@@ -10,8 +10,10 @@ from agent.adapters.api_connection import RequestMetrics
 from agent.adapters.host.deadline_reader import SensorMetrics
 from agent.adapters.metrics.kubelet_metrics import KubeletMetrics
 from agent.controllers.certificates import CertificateMetrics
+from agent.core.fleet_view import FleetView
 from agent.core.metrics import Registry
 from agent.core.pods.info import PodCounts, pod_info
+from agent.fleet.metrics import fleet_families
 from agent.process import Process
 from tests.fakes import START, FakeClock, FakeHost, FakeNodes, fake_clients, running
 from tests.settings import Config, NodeConfig
@@ -105,7 +107,8 @@ async def _exercised():
         await clock.advance(1)
     sensors.read("nodefs", 0.1, failed=True)
     certificates.renewed(None, START)
-    families = [*process.metrics.families(), *sensors.families(), *certificates.families(None, START)]
+    fleet = fleet_families(lambda: FleetView(name="test", seconds=0.0, states={}))
+    families = [*process.metrics.families(), *sensors.families(), *certificates.families(None, START), *fleet]
     return [(family.name, (family.kind, _labels(family), family.help)) for family in families]
 
 
