@@ -38,7 +38,7 @@ _SLACK_SECONDS = 20.0  # what a busy machine, and readings that hang, may add to
 # Workers for each node, up to a bound; a request that hangs holds up one of them
 _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_EVENT_WORKERS = 4  # nodes that start together must not wait for their events
-_BEHIND = 8  # leases
+_BEHIND, _BEHIND_SECONDS = 8, 2.0  # leases that wait for a worker; the cluster waits for 30 s longer
 # As many connections to the API server for each purpose: 16, and more for thousands of nodes, as it may be far away
 _MOST_WORKERS, _MOST_OF_ALL, _NODES_PER_WORKER = 16, 32, 20
 _GOLDEN = 0.6180339887  # multiples of it spread over the unit interval, however many they are
@@ -132,8 +132,8 @@ class Process:
         self.health.remove(name)
 
     def is_behind(self) -> bool:
-        """Whether leases wait for a worker: the API server is slow, or we are."""
-        return self.engine.lease_queue.has_due(_BEHIND)
+        """Whether leases are renewed seconds after their time: the API server is slow, or we are."""
+        return self.engine.lease_queue.has_due(_BEHIND, late_seconds=_BEHIND_SECONDS)
 
     def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
         """Follow these Nodes and pods, and pass each on to the node that it belongs to."""

@@ -28,9 +28,9 @@ class WorkQueue(Generic[K]):
         self._added = asyncio.Event()
         self._turn = asyncio.Lock()  # one worker waits for the next key, the others for their turn
 
-    def has_due(self, count: int) -> bool:
-        """Whether at least so many keys are due and wait for a worker."""
-        now, places, due = self._clock.monotonic(), [0], set[K]()
+    def has_due(self, count: int, *, late_seconds: float = 0.0) -> bool:
+        """Whether at least so many keys have been due for so long, and wait for a worker."""
+        now, places, due = self._clock.monotonic() - late_seconds, [0], set[K]()
         while places and len(due) < count:  # from the top of the heap down, as far as entries are due
             place = places.pop()
             if place < len(self._heap) and self._heap[place][0] <= now:

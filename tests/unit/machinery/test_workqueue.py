@@ -41,6 +41,15 @@ async def test_only_those_wait_that_are_due(queue, clock):
     assert not queue.has_due(2)
 
 
+async def test_keys_that_are_late_are_told_from_those_that_are_due(queue, clock):
+    queue.add("a")
+    queue.add_after("b", 3)
+    await clock.advance(4)
+    assert (queue.has_due(1, late_seconds=2), queue.has_due(2, late_seconds=2)) == (True, False)
+    await clock.advance(1)
+    assert queue.has_due(2, late_seconds=2)
+
+
 async def test_the_earliest_call_counts(queue, clock):
     queue.add_after("a", 5)
     queue.add_after("a", 1)
