@@ -40,7 +40,7 @@ _LEASE_WORKERS, _WORKERS, _EVENT_WORKERS, _POD_WORKERS = 1, 4, 2, 8
 _MOST_EVENT_WORKERS = 4  # nodes that start together must not wait for their events
 _BEHIND, _BEHIND_SECONDS = 8, 2.0  # leases that wait for a worker; the cluster waits for 30 s longer
 # As many connections to the API server for each purpose: 16, and more for thousands of nodes, as it may be far away
-_MOST_WORKERS, _MOST_OF_ALL, _NODES_PER_WORKER = 16, 32, 20
+_MOST_WORKERS, _MOST_OF_ALL, _NODES_PER_WORKER = 16, 24, 20
 _GOLDEN = 0.6180339887  # multiples of it spread over the unit interval, however many they are
 _DECODED_NODES = 16  # those whose controllers were called last
 

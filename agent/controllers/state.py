@@ -16,6 +16,8 @@ from agent.ports import Clock
 log = logging.getLogger(__name__)
 
 
+_SETTLE_SECONDS = 3.0  # a healthy API server shows a CSINode much sooner
+
 NodeDecoder = Callable[[bytes], NodeObject]
 """Decodes a cached Node; those that were asked for last may be kept decoded."""
 
@@ -52,6 +54,8 @@ class NodeState:
         """Whether we have created the Node, so that nothing that belongs to it can be there already."""
         self.is_held_back = False
         """Whether the node is never to become ready."""
+        self.settle_seconds = _SETTLE_SECONDS
+        """How long after registration the first report waits for the CSINode."""
         self._problems: dict[str, str] = {}
         self._updated: asyncio.Event | None = None  # while somebody waits for it
         self._on_replaced: list[Callable[[], None]] = []

@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 
 _JITTER = 0.04  # as kubelet
 _TRIES = 5  # as kubelet
-_SETTLE_SECONDS = 3.0  # a healthy API server shows a CSINode much sooner
 
 
 class StatusController:
@@ -82,7 +81,7 @@ class StatusController:
             if delay_seconds := await self._registration.sync():
                 self._connectivity.on_recovered(self._on_recovered)
                 return delay_seconds
-            self._settled_at = self._clock.monotonic() + _SETTLE_SECONDS
+            self._settled_at = self._clock.monotonic() + self._state.settle_seconds
         if left_seconds := self._backoff.left_seconds or self._settle_seconds():
             return left_seconds
         self._settled_at = 0.0
@@ -109,7 +108,8 @@ class StatusController:
 
         Better than kubelet, whose first report may be quicker, and calls a Node not ready that was Ready all along.
         """
-        return max(0.0, self._settled_at - self._clock.monotonic()) if self._state.problems else 0.0
+        waits = self._state.problems and not self._state.is_held_back
+        return max(0.0, self._settled_at - self._clock.monotonic()) if waits else 0.0
 
     def _on_recovered(self, delay_seconds: float) -> None:
         self._registration.backoff.cut_short()

@@ -14,6 +14,7 @@ _NEVER_READY = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
     "message:Network plugin returns error: cni plugin not initialized"
 )
+_SETTLE_SECONDS = 30.0  # nodes that were ready before a restart stay so while hundreds wait for their turn
 _STATES = {"True": READY, "False": NOT_READY, "Unknown": UNKNOWN}
 
 
@@ -42,6 +43,7 @@ class HostedFleet:
         if not plan.startup.registers:
             return
         node = self._process.add(plan.config, self._clients, plan.machine)
+        node.state.settle_seconds = _SETTLE_SECONDS
         if not plan.startup.becomes_ready:
             node.state.hold_back(_NEVER_READY)
         self._starter.add(node, plan.startup.delay_seconds)
