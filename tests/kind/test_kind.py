@@ -198,9 +198,9 @@ def test_all_stay_ready_and_nothing_restarts(kind, beside, inside, composed):
     assert kind.run("podman", "inspect", beside, "--format", "{{.RestartCount}}") == "0"
 
 
-def test_the_line_of_the_readme_makes_a_node(kind, beside):
-    readme = (CONFIG.parents[1] / "README.md").read_text()
-    line = readme[readme.index("docker run ") :].partition("\n\n")[0]
+def test_the_line_of_the_page_makes_a_node(kind, beside):
+    page = (CONFIG.parents[1] / "docs/container.md").read_text()
+    line = page[page.index("docker run ") :].partition("\n```")[0]
     for old, new in (("docker", "podman"), ("kind-control-plane", kind.control_plane), ("fake-1", f"{kind.name}-1")):
         line = line.replace(old, new)
     with removed_afterwards(kind, f"{kind.name}-1"):
