@@ -7,11 +7,12 @@ LOWEST := .venv-lowest
 ARGS ?=
 # Three at once, which often wait; the tests of a group stay together, in the order that tests/conftest.py gives them.
 PARALLEL := -n 3 --dist loadgroup --no-loadscope-reorder
-FAST := -n auto -m "not real and not root and not slow" tests/unit tests/contract
+FAST := -n auto -m "not real and not root and not slow" tests/unit tests/contract tests/docs
+PROSE := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md $(wildcard docs/*.md)
 
 unexport PYTHONDONTWRITEBYTECODE # or every fake-kubelet that a test starts would compile itself anew
 
-.PHONY: demo test test-fast test-lowest mutants audit kind-test fuzz lint format lock sync-kubelet bench clean
+.PHONY: demo test test-fast test-lowest mutants audit kind-test fuzz lint format lock sync-kubelet pictures bench clean
 
 demo: $(VENV)/.run
 	@$(BIN)/fake-kubelet demo $(ARGS)
@@ -56,6 +57,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell
+	$(BIN)/codespell --dictionary tests/docs/words.txt $(PROSE)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -73,6 +76,11 @@ lock: $(VENV)/.dev
 sync-kubelet: $(VENV)/.dev
 	@$(BIN)/python -m tests.cluster.sync_kubelet
 	@$(BIN)/python -m agent.cli.reference > docs/flags.md
+
+# docs/images, from the demo and the status page as they are; takes six minutes, needs Go and chromium.
+pictures: $(VENV)/.dev
+	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m tests.docs.pictures
 
 bench: bench-side_by_side
 

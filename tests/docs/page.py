@@ -1,9 +1,9 @@
 """The command blocks of README.md and docs/, and what the comment before a block says about its test.
 
-    ```sh                            run in the order of the page; the ```text block right after it is compared
-    <!-- test: real stays -->        the words of WORDS, before a block
-    <!-- not run: why -->            shown only; names the test that runs the same elsewhere
-    <!-- file: kubelet.yaml -->      the block is the content of this file, which later blocks use
+```sh                            run in the order of the page; the ```text block right after it is compared
+<!-- test: real stays -->        the words of WORDS, before a block
+<!-- not run: why -->            shown only; names the test that runs the same elsewhere
+<!-- file: kubelet.yaml -->      the block is the content of this file, which later blocks use
 """
 
 import re
@@ -95,7 +95,9 @@ class Page:
 
     def prose(self) -> str:
         """The page without its blocks; lines keep their numbers."""
-        return re.sub(r"^```.*?^```$", lambda match: "\n" * match[0].count("\n"), self.text, flags=re.DOTALL | re.M)
+        return re.sub(
+            r"^```.*?^```$", lambda match: "\n" * match[0].count("\n"), self.text, flags=re.DOTALL | re.MULTILINE
+        )
 
 
 def pages() -> list[Page]:

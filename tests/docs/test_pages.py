@@ -10,7 +10,9 @@ from tests.docs.page import LABS, ROOT, WORDS, Page, pages
 
 PAGES = pages()
 RUNS = [(page, environment) for page in PAGES if page.name not in LABS for environment in page.environments]
-_COMMAND = re.compile(r"^( {4,}|\s*\$ )(sudo )?(fake-kubelet|kubectl|kubeadm|make|pip|docker|podman|systemctl|\$) ", re.M)
+_COMMAND = re.compile(
+    r"^( {4,}|\s*\$ )(sudo )?(fake-kubelet|kubectl|kubeadm|make|pip|docker|podman|systemctl|\$) ", re.MULTILINE
+)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -43,7 +45,7 @@ def test_commands_are_in_blocks_that_are_run(page):
     elsewhere = [block for block in page.blocks if block.language != "sh" and not block.mark[0]]
     for text in (page.prose(), *(block.text for block in elsewhere)):
         assert not (command := _COMMAND.search(text)), command
-    marks = re.findall(r"^<!-- (?:test|not run|file): ", page.text, re.M)
+    marks = re.findall(r"^<!-- (?:test|not run|file): ", page.text, re.MULTILINE)
     assert len(marks) == sum(bool(block.mark[0]) for block in page.blocks), "a mark stands right before its block"
 
 
@@ -74,5 +76,5 @@ def test_the_index_has_every_page():
 
 def _anchors(text):
     """The anchors that GitHub gives to the headings."""
-    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

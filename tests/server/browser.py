@@ -35,10 +35,10 @@ class Browser:
         options = [f"--virtual-time-budget={round(after_seconds * 1000)}"] if after_seconds else []
         return self._run(*options, "--dump-dom", url)
 
-    def screenshot(self, url: str, name: str, *, is_dark: bool = False) -> bytes:
+    def screenshot(self, url: str, name: str, *, is_dark: bool = False, size: tuple[int, int] = (900, 1400)) -> bytes:
         """A PNG of the page, for people who like it light or dark."""
         path, scheme = self._directory / name, f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"
-        self._run(scheme, "--window-size=900,1400", f"--screenshot={path}", url)
+        self._run(scheme, f"--window-size={size[0]},{size[1]}", f"--screenshot={path}", url)
         return path.read_bytes()
 
     def _run(self, *arguments: str) -> str:

@@ -81,7 +81,7 @@ KUBELET_ROWS = (
     kubelet_flag(
         "reserved-cpus", NODE_RESOURCES, "CPUs that replace the cpu of both reservations, such as 0-3,8.", "CPUS"
     ),
-    kubelet_flag("local-storage-capacity-isolation", NODE_RESOURCES, "Tell ephemeral-storage as a resource."),
+    kubelet_flag("local-storage-capacity-isolation", NODE_RESOURCES, "Report ephemeral-storage as a resource."),
     kubelet_flag(
         "experimental-allocatable-ignore-eviction",
         NODE_RESOURCES,
