@@ -34,7 +34,8 @@ def start_reader(
                 tools = make_tools(folder, binaries / "kubectl", [])
                 for tool in ("python", "fake-kubelet"):
                     (tools / tool).unlink()
-                return life.enter_context(Reader(folder, _environment(tools, folder / "kubeconfig")))
+                temporary = {"/tmp/": f"{folder}/"}  # noqa: S108
+                return life.enter_context(Reader(folder, _environment(tools, folder / "kubeconfig"), temporary))
             kubeconfig = folder / "admin.conf"
             if environment == EMBEDDED:
                 endpoint, pin = _embedded(life, kubeconfig), ""
