@@ -88,7 +88,7 @@ def status_page(folder: Path, *, seconds: float = 0.0) -> tuple[bytes, list[str]
             proxy.set()
         time.sleep(seconds / 2)
         outline = page_outline(browser.dom(url))
-        return _described(browser.screenshot(url, "page.png", size=(780, 1010)), outline), outline
+        return _described(browser.screenshot(url, "page.png", size=(780, 1230)), outline), outline
 
 
 def page_outline(dom: str) -> list[str]:

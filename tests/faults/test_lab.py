@@ -2,15 +2,8 @@
 
 import asyncio
 import os
-import re
-import shlex
 import shutil
-import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
@@ -19,74 +12,29 @@ from agent.cli.demo import make_tls
 from agent.minicluster.controller_manager import NodeMonitorOptions
 from tests.cluster.agent_process import apart
 from tests.cluster.api import NODES
-from tests.cluster.command import completed
 from tests.cluster.embedded import EmbeddedCluster
-from tests.cluster.waiting import eventually
+from tests.docs.page import ROOT, Page
+from tests.docs.reader import Reader, make_tools
 
-ROOT = Path(__file__).parents[2]
-HEALTH, DEATH = ROOT / "docs" / "lab-node-health.md", ROOT / "docs" / "non-graceful-shutdown.md"
-_BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+HEALTH, DEATH = "docs/lab-node-health.md", "docs/non-graceful-shutdown.md"
 _NODES = ("lab", "doomed", "spare")  # of the pages
 
 
-class Step(NamedTuple):
-    """What a learner types, and what the page says comes out."""
-
-    commands: str
-    promises: list[str]
-
-
-def steps(page):
-    return [Step(commands, promised.splitlines()) for commands, promised in _BLOCK.findall(page.read_text("utf-8"))]
-
-
-def keeps(output, promise):
-    """Whether some line of the output has the words of the promise, in their order; … stands for anything."""
-    words = ".*".join(re.escape(part.strip()) for part in promise.split("…"))
-    return any(re.search(words, line) for line in output.splitlines())
-
-
-def take(step, folder, environment):
-    """Type the commands, and again until everything promised has come: a learner would do so too."""
-    # To a file: a pipe would not end before those who are left in the background do.
-    typed = ["bash", "-c", f"exec > typed.out 2>&1\n{step.commands}"]
-
-    def is_kept():
-        completed(typed, cwd=folder, env=environment)
-        seen = (folder / "typed.out").read_text()
-        missing = [promise for promise in step.promises if not keeps(seen, promise)]
-        assert not missing, f"after\n{step.commands}\nthere is no {missing} in\n{seen}"
-        return True
-
-    eventually(is_kept, every=1.5)  # a kubectl is no small thing
-
-
-def do_the_lab(page, kubeconfig, folder, kubectl):
+def do_the_lab(name, kubeconfig, folder, kubectl):
     folder.mkdir()
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-    tools = folder / "bin"
-    tools.mkdir()
-    (tools / "kubectl").symlink_to(kubectl)
-    (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tools / "fake-kubelet").write_text(f'#!/bin/sh\nexec {sys.executable} -m agent {shlex.join(apart(folder))} "$@"\n')
-    for tool in ("python", "fake-kubelet"):
-        (tools / tool).chmod(0o755)
+    tools = make_tools(folder, kubectl, apart(folder))
     environment = {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "KUBECONFIG": str(kubeconfig),
-        "KUBECACHEDIR": str(folder / "cache"),
+        "KUBECACHEDIR": str(folder / ".cache"),
         "API_PORT": server.rpartition(":")[2],
     }
-    try:
-        for step in steps(page):
-            take(step, folder, environment)
-        left = {path.name for path in folder.iterdir()} - {"bin", "cache", "typed.out"}
-        assert left == set()
-    finally:
-        for pid_file in folder.glob("*.pid"):
-            with suppress(ProcessLookupError):
-                os.kill(int(pid_file.read_text()), signal.SIGKILL)
+    with Reader(folder, environment) as learner:
+        for block in Page(name).commands():
+            learner.do(block)
+        assert not [path.name for path in folder.iterdir() if not path.name.startswith(".")]
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +81,8 @@ def test_every_step_of_the_lab_about_a_machine_that_dies_does_what_the_page_says
     labs["death"].result()
 
 
-@pytest.mark.parametrize("page", [HEALTH, DEATH], ids=["health", "death"])
-def test_the_page_has_steps_and_promises(page):
-    assert len(steps(page)) >= 10
-    assert sum(len(step.promises) for step in steps(page)) >= 10
+@pytest.mark.parametrize("name", [HEALTH, DEATH])
+def test_the_page_has_steps_and_promises(name):
+    steps = Page(name).commands()
+    assert len(steps) >= 10
+    assert sum(len(step.promises) for step in steps) >= 10
