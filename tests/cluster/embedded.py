@@ -11,6 +11,7 @@ from agent.minicluster import MiniCluster
 from tests.cluster.api import Api, Identity
 
 _PATIENCE_SECONDS = 120
+_CLOSING_SECONDS = 0.1  # connections that are being closed need the loop for a moment
 
 
 class EmbeddedCluster:
@@ -46,3 +47,4 @@ class EmbeddedCluster:
         async with MiniCluster(**self._options) as self._cluster:
             self._began.set()
             await self._end.wait()
+        await asyncio.sleep(_CLOSING_SECONDS)

@@ -35,9 +35,11 @@ _PODS = ("web", "cache", "worker")
 _DESCRIPTION = b"Description\0"  # of a PNG's text
 
 
-def demo_svg(folder: Path, kubectl: Path) -> str:
+def demo_svg(kubectl: Path) -> str:
     """The demo on a terminal, with pods on its node."""
-    with Terminal([sys.executable, "-m", "agent", "demo"], env={"TMPDIR": str(folder)}) as terminal:
+    command = [sys.executable, "-m", "agent", "demo"]
+    # A short path: a longer one would be more than one line of the terminal.
+    with tempfile.TemporaryDirectory(prefix="fk-") as folder, Terminal(command, env={"TMPDIR": folder}) as terminal:
         terminal.resize(columns=_COLUMNS, lines=_LINES)
         kubeconfig = re.findall(r"KUBECONFIG=([\w./-]+)", terminal.wait_for(r"KUBECONFIG=\S+\s.*NodeReady"))[0]
         for pod in _PODS:
@@ -120,7 +122,7 @@ def _described(png: bytes, outline: list[str]) -> bytes:
 def _write() -> None:
     DEMO.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        DEMO.write_text(demo_svg(Path(folder), build.binaries(build=False) / "kubectl"), "utf-8")
+        DEMO.write_text(demo_svg(build.binaries(build=False) / "kubectl"), "utf-8")
         STATUS_PAGE.write_bytes(status_page(Path(folder), seconds=300)[0])
 
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import psutil
+
 from tests.cluster.waiting import eventually
 from tests.docs.page import ROOT, Block
 
@@ -108,8 +110,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(20)
+        with suppress(AssertionError):
+            eventually(lambda: process.poll() is not None and not _is_running(process.pid), within=20)
+
+
+def _is_running(group: int) -> bool:
+    """Whether a process of the group has not ended."""
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 def make_tools(folder: Path, kubectl: Path, apart: list[str]) -> Path:

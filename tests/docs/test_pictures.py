@@ -8,8 +8,8 @@ _SMALL_BYTES = 150_000
 
 
 @pytest.mark.slow
-def test_the_picture_of_the_demo_has_the_sections_of_the_demo(tmp_path, binaries):
-    assert demo_outline(DEMO.read_text("utf-8")) == demo_outline(demo_svg(tmp_path, binaries / "kubectl"))
+def test_the_picture_of_the_demo_has_the_sections_of_the_demo(binaries):
+    assert demo_outline(DEMO.read_text("utf-8")) == demo_outline(demo_svg(binaries / "kubectl"))
 
 
 @pytest.mark.slow
