@@ -13,7 +13,7 @@ RUNS = [(page, environment) for page in PAGES if page.name not in LABS for envir
 _COMMAND = re.compile(
     r"^( {4,}|\s*\$ )(sudo )?(fake-kubelet|kubectl|kubeadm|make|pip|docker|podman|systemctl|\$) ", re.MULTILINE
 )
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_LINK = re.compile(r"(?:\]\(|src=\")([^)\"\s]+)[)\"]")
 
 
 @pytest.mark.slow
