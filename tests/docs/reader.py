@@ -27,7 +27,7 @@ _COMMAND = """#!/bin/sh
 case "$1" in
 join) exec {command} "$@" {apart} --kubeconfig={folder}/joined.conf --client-ca-file={folder}/ca.crt \
   --bootstrap-kubeconfig={folder}/joining.conf ;;
-demo|install|uninstall|completion|--version|--help) exec {command} "$@" ;;
+demo|fleet|install|uninstall|completion|--version|--help) exec {command} "$@" ;;
 *) exec {command} {apart} "$@" ;;
 esac
 """
