@@ -144,6 +144,13 @@ def set_up(verbosity: int, *, vmodule: Iterable[tuple[str, int]] = (), log_forma
     logging.captureWarnings(True)
 
 
+def redirect(stream: TextIO) -> None:
+    """Send our log to another stream from now on."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(stream)
+
+
 def set_verbosity(verbosity: int) -> None:
     """Change the verbosity; patterns and format stay as they were set up."""
     for handler in logging.getLogger().handlers:

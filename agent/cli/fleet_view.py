@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from agent import klog
 from agent.core.fleet_view import STATES, FleetView, age_histogram, percentile, plain_line
 
 _BAR_WIDTH = 40
@@ -58,8 +59,12 @@ def fleet_screen() -> Iterator[PlainScreen | LiveScreen]:
         return
     from rich.live import Live  # noqa: PLC0415  a quarter of a second that only a terminal pays for
 
-    with Live(auto_refresh=False) as live:
-        yield LiveScreen(live)
+    try:
+        with Live(auto_refresh=False) as live:
+            klog.redirect(sys.stderr)  # which Live has replaced: log lines appear above what it draws
+            yield LiveScreen(live)
+    finally:
+        klog.redirect(sys.stderr)
 
 
 @contextmanager

@@ -1,10 +1,22 @@
+import io
 import json
 import logging
 import os
 import re
 import sys
 
-from agent.klog import V2, V3, V4, JsonFormatter, KlogFormatter, PlainFormatter, Unquoted, set_up, set_verbosity
+from agent.klog import (
+    V2,
+    V3,
+    V4,
+    JsonFormatter,
+    KlogFormatter,
+    PlainFormatter,
+    Unquoted,
+    redirect,
+    set_up,
+    set_verbosity,
+)
 
 
 def line(level, message, *args, exc_info=None):
@@ -214,3 +226,12 @@ def test_a_command_that_somebody_waits_for_has_plain_lines():
         "warning: Retrying: EOF \ufffd[2J (giveUpAfter: 5s)"
     )
     assert plain(logging.ERROR, "It is of no use") == "error: It is of no use"
+
+
+def test_the_log_goes_on_in_another_stream(capsys):
+    set_up(0)
+    other = io.StringIO()
+    redirect(other)
+    logging.getLogger("agent.x").info("Moved")
+    assert '"Moved"' in other.getvalue()
+    assert "Moved" not in capsys.readouterr().err
