@@ -44,8 +44,10 @@ class Terminal:
 
     def wait_for(self, pattern: str) -> str:
         """What this stands for in all that was written, once it is there."""
-        found = eventually(lambda: re.search(pattern, self._read(), re.DOTALL))
-        return str(found[0])
+        try:
+            return str(eventually(lambda: re.search(pattern, self._read(), re.DOTALL))[0])
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the end of what was written: {self._text[-3000:]!r}") from None
 
     def _read(self) -> str:
         with suppress(BlockingIOError, OSError):

@@ -56,8 +56,8 @@ def test_it_joins_with_a_token_and_is_ready_and_healthy_and_tells_of_the_host(jo
 
 def test_it_has_its_byte_code_and_no_pip_of_its_own(engine, image):
     look = ("--rm", "--network=none", "--no-healthcheck", "--entrypoint=find", image)
-    found = engine.podman("run", *look, "/opt/fake-kubelet", "-name", "app.*.pyc", "-o", "-name", "pip*")
-    assert [Path(line).name for line in found.splitlines()] == ["app.cpython-313.pyc"]
+    found = engine.podman("run", *look, "/opt/fake-kubelet", "-name", "supervisor.*.pyc", "-o", "-name", "pip*")
+    assert [Path(line).name for line in found.splitlines()] == ["supervisor.cpython-313.pyc"]
 
 
 def test_sigterm_ends_it_with_0_and_started_again_it_is_the_same_node(joined, figure):
