@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import random
 import signal
 import socket
 import ssl
@@ -29,6 +30,7 @@ from agent.minicluster import MiniCluster
 from agent.ports import NotSigned, StartError
 
 _HOST = "127.0.0.1"
+_PORTS = range(20000, 32000)
 _REFRESH_SECONDS = 0.5
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -77,11 +79,22 @@ async def make_tls(host: str) -> tuple[ssl.SSLContext, str]:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Return two ports on which nobody listens: for the kubelet's API, and for the status page."""
-    with socket.socket() as first, socket.socket() as second:
-        first.bind((_HOST, 0))
-        second.bind((_HOST, 0))
-        return first.getsockname()[1], second.getsockname()[1]
+    """Return two ports on which nobody listens: for the kubelet's API, and for the status page.
+
+    They are below those that Linux gives to outgoing connections, which could take one before the daemon listens.
+    """
+    free = filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
+    return next(free), next(free)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon does: TIME_WAIT is no obstacle
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def _isolating_flags(folder: str, port: int, page_port: int) -> list[str]:
