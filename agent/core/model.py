@@ -138,6 +138,9 @@ class Container(TypedDict, total=False):
 
     name: Required[str]
     image: Required[str]
+    args: list[str]
+    command: list[str]
+    env: list[Object]
     imagePullPolicy: str
     ports: list[Object]
     readinessProbe: Object
@@ -167,6 +170,7 @@ class PodSpec(TypedDict, total=False):
     securityContext: Object
     terminationGracePeriodSeconds: int
     tolerations: list[Object]
+    volumes: list[Object]
 
 
 class ContainerWaiting(TypedDict, total=False):
