@@ -214,6 +214,7 @@ class _Daemon:
             probe_metrics=kubelet.probes,
             pods=node.pods,
             pod=node.pod,
+            understands_commands=self._config.node.pods.commands == "understand",
             faults=self._process.health.faults,
         )
 

@@ -170,6 +170,70 @@ class MountShape(Struct, rename="camel"):
     name: str
     mount_path: str
     read_only: bool = False
+    sub_path: str = ""
+    sub_path_expr: str = ""
+
+
+class FieldReference(Struct, rename="camel"):
+    """A field of the pod, for the downward API."""
+
+    field_path: str = ""
+
+
+class ResourceReference(Struct, rename="camel"):
+    """A request or limit of a container, for the downward API."""
+
+    resource: str = ""
+    container_name: str = ""
+    divisor: Amount | None = None
+
+
+class ValueSource(Struct, rename="camel"):
+    """Where the value of a variable comes from."""
+
+    field_ref: FieldReference | None = None
+    resource_field_ref: ResourceReference | None = None
+
+
+class VariableShape(Struct, rename="camel"):
+    """An environment variable of a container."""
+
+    name: str
+    value: str | None = None
+    value_from: ValueSource | None = None
+
+
+class DownwardFile(Struct, rename="camel"):
+    """A file of the downward API."""
+
+    path: str = ""
+    field_ref: FieldReference | None = None
+    resource_field_ref: ResourceReference | None = None
+
+
+class DownwardFiles(Struct):
+    """The files of a volume or of a source of one."""
+
+    items: list[DownwardFile] | None = None
+
+
+class VolumeSource(Struct):
+    """What is read of a volume, or of a source of a projected one."""
+
+    downward_api: DownwardFiles | None = field(default=None, name="downwardAPI")
+
+
+class ProjectedShape(Struct):
+    """A projected volume."""
+
+    sources: list[VolumeSource] | None = None
+
+
+class VolumeShape(VolumeSource, kw_only=True):
+    """A volume of a pod."""
+
+    name: str
+    projected: ProjectedShape | None = None
 
 
 class ContainerShape(Struct, rename="camel"):
@@ -184,6 +248,9 @@ class ContainerShape(Struct, rename="camel"):
     startup_probe: ProbeShape | None = None
     readiness_probe: ProbeShape | None = None
     volume_mounts: list[MountShape] | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env: list[VariableShape] | None = None
 
 
 class Requirement(Struct):
@@ -264,6 +331,9 @@ class PodSpecShape(Struct, rename="camel"):
     security_context: SecurityContext | None = None
     os: Named | None = None
     readiness_gates: list[ReadinessGate] | None = None
+    volumes: list[VolumeShape] | None = None
+    node_name: str | None = None
+    service_account_name: str | None = None
 
 
 class TerminatedState(Struct, rename="camel"):

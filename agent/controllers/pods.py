@@ -250,6 +250,7 @@ class PodController:
             host_ips=host_addresses(node),
             pod_ips=self._allocate_ips(pod, node, now),
             job_seconds=self._settings.job_run_seconds,
+            understands_commands=self._settings.commands == "understand",
             kill_request=cached.kill_request,
         )
         return next_status(pod, context)

@@ -18,6 +18,7 @@ from agent.core.shutdown import GracePeriod
 OnNodeDeleted = Literal["register", "idle", "exit"]
 StatusPage = Literal["loopback", "all", "none"]
 PodsMode = Literal["simulate", "refuse", "ignore"]
+PodCommands = Literal["understand", "ignore"]
 NodeIPType = Literal["InternalIP", "ExternalIP"]
 CapacityFrom = Literal["host", "cgroup"]
 AuthorizationMode = Literal["AlwaysAllow", "Webhook"]
@@ -171,12 +172,14 @@ class Pods:
 
     mode: PodsMode
     job_run_seconds: float  # how long the containers of a Job's pod seem to run
+    commands: PodCommands  # whether plain commands decide how long a container runs, and what it prints
     allowed_sysctls: tuple[str, ...]  # beside those that harm nobody else
     manifest_path: str  # a file or folder that asks for static pods
     manifest_check_seconds: float  # how often it is looked at
 
     def __post_init__(self) -> None:
         check_choice("--pods", self.mode, get_args(PodsMode))
+        check_choice("--pod-commands", self.commands, get_args(PodCommands))
         if self.job_run_seconds < 0:
             raise ConfigError("--job-run-for must not be negative")
 

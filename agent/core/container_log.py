@@ -1,13 +1,15 @@
-"""The log of a container that does not run: one line for its start, and one for its end."""
+"""The log of a container that does not run: what its plain command would print, otherwise its start and its end."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from agent.core.model import ContainerState, ContainerStatus, PodObject
-from agent.core.pods.accessors import container_statuses
+from agent.core.pods.accessors import container_statuses, placed_containers
+from agent.core.pods.command import CommandPlan, command_plan
 from agent.core.times import parse_time
 
+_SECOND = timedelta(seconds=1)
 _FAILED_PULLS = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -35,16 +37,54 @@ class LogUnavailable(Exception):
     """Why there is no log, in kubelet's words."""
 
 
-def container_log(pod: PodObject, container: str, options: LogOptions) -> bytes:
-    """Return the selected lines, oldest first; raise LogUnavailable where the container has no log."""
-    state = _run_state(pod, container, previous=options.previous)
+class RunLog(NamedTuple):
+    """The log of one run of a container."""
+
+    began_at: datetime
+    lines: Sequence[Line]  # oldest first; of a run that goes on, also those that its command will print
+    goes_on: bool  # its command runs: there may be more lines
+
+    def until(self, now: datetime) -> Sequence[Line]:
+        """Return the lines that were printed by now."""
+        return [line for line in self.lines if line.at <= now] if self.goes_on else self.lines
+
+
+def run_log(pod: PodObject, container: str, *, previous: bool, understands_commands: bool) -> RunLog:
+    """Return the log of a container's run, or of the one before it; raise LogUnavailable where there is none."""
+    state = _run_state(pod, container, previous=previous)
+    return _run_log(pod, container, state, understands_commands=understands_commands)
+
+
+def same_run_log(pod: PodObject, container: str, began_at: datetime) -> RunLog | None:
+    """Return the log of the run of a plain command that began at a time; None if it was two runs ago or earlier."""
     status = _status(pod, container)
-    image = (status.get("image") if status else "") or "its image"
-    lines = [line for line in _lines(state, container, image) if options.since is None or line.at >= options.since]
+    for state in (status.get("state") or {}, status.get("lastState") or {}) if status else ():
+        run = state.get("running") or state.get("terminated")
+        if run and _time(run.get("startedAt")) == began_at:
+            return _run_log(pod, container, state, understands_commands=True)
+    return None
+
+
+def selected(lines: Sequence[Line], options: LogOptions) -> bytes:
+    """Return the text of the lines that the options ask for."""
+    lines = [line for line in lines if options.since is None or line.at >= options.since]
     if options.tail_lines is not None:
         lines = lines[len(lines) - min(options.tail_lines, len(lines)) :]
     text = "".join(f"{_stamp(line.at)} {line.text}\n" if options.timestamps else f"{line.text}\n" for line in lines)
-    return text.encode()[: options.limit_bytes]
+    return text.encode(errors="replace")[: options.limit_bytes]
+
+
+def _run_log(pod: PodObject, container: str, state: ContainerState, *, understands_commands: bool) -> RunLog:
+    run = state["running"] if "running" in state else state["terminated"]  # either may be empty
+    began_at = _time(run.get("startedAt"))
+    plan = _plan(pod, container) if understands_commands else None
+    if plan is None:
+        return RunLog(began_at, list(_story(pod, container, state, began_at)), goes_on=False)
+    lines: Sequence[Line] = list(_printed(plan, began_at))
+    if ended := state.get("terminated"):
+        finished_at = _time(ended.get("finishedAt"))
+        lines = [line for line in lines if line.at < finished_at + _SECOND]  # which the status rounds down
+    return RunLog(began_at, lines, goes_on="running" in state)
 
 
 def _run_state(pod: PodObject, container: str, *, previous: bool) -> ContainerState:
@@ -75,10 +115,25 @@ def _has_container_id(state: ContainerState) -> bool:
     return bool(terminated and terminated.get("containerID"))
 
 
-def _lines(state: ContainerState, container: str, image: str) -> Iterator[Line]:
-    run = state["running"] if "running" in state else state["terminated"]  # either may be empty
+def _plan(pod: PodObject, container: str) -> CommandPlan | None:
+    spec = next((spec for _, spec in placed_containers(pod) if spec["name"] == container), None)
+    return command_plan(pod, spec) if spec else None
+
+
+def _printed(plan: CommandPlan, began_at: datetime) -> Iterator[Line]:
+    for line in plan.output:
+        try:
+            yield Line(began_at + timedelta(seconds=line.at_seconds), line.text)
+        except OverflowError:
+            return
+
+
+def _story(pod: PodObject, container: str, state: ContainerState, began_at: datetime) -> Iterator[Line]:
+    """Yield a line for the start of a container whose command says nothing, and one for its end."""
+    status = _status(pod, container)
+    image = (status.get("image") if status else "") or "its image"
     text = f"fake-kubelet: container {container} of {image} runs in name only, nothing is executed on this node"
-    yield Line(_time(run.get("startedAt")), text)
+    yield Line(began_at, text)
     if ended := state.get("terminated"):
         text = f"fake-kubelet: container {container} ended with exit code {ended['exitCode']}"
         yield Line(_time(ended.get("finishedAt")), f"{text} ({ended.get('reason') or 'no reason'})")
@@ -94,4 +149,4 @@ def _time(text: str | None) -> datetime:
 
 
 def _stamp(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%S}.000000000Z"
+    return f"{at:%Y-%m-%dT%H:%M:%S.%f}000Z"

@@ -22,7 +22,7 @@ from agent.adapters.kube import (
 )
 from agent.controllers.pod_store import PodStore
 from agent.core.access import access_review_spec, is_allowed, reviewed_user
-from agent.core.container_log import LogOptions, LogUnavailable, container_log
+from agent.core.container_log import LogOptions, LogUnavailable, run_log, selected
 from agent.core.csr import Refused, issued, overdue, serving_template
 from agent.core.events import Correlator, event_object, schedulable_events, start_events, status_events
 from agent.core.lease import owned, renewed
@@ -239,7 +239,8 @@ class Door:
         self._decide(pod, json.decode(self._own_node))
         for status in container_statuses(pod.get("status", {})):
             with suppress(LogUnavailable):
-                container_log(pod, status["name"], LogOptions(timestamps=True, since=START))
+                run = run_log(pod, status["name"], previous=False, understands_commands=True)
+                selected(run.until(START), LogOptions(timestamps=True, since=START))
         self._store.remove(pod["metadata"]["uid"])
 
     def _decide(self, pod: Object, node: Object) -> None:

@@ -119,7 +119,19 @@ _CONTAINER: dict[str, Any] = {
     "startupProbe": {"initialDelaySeconds": 5},
     "readinessProbe": {"initialDelaySeconds": 5},
     "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": True}],
-    "env": [{"name": "A", "value": "B"}],
+    "command": ["sh", "-c"],
+    "args": ['echo "$A" $(B); cat /v/cpu /v/labels; sleep 5; exit 3'],
+    "env": [
+        {"name": "A", "value": "B"},
+        {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a']"}}},
+        {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+    ],
+}
+_DOWNWARD: dict[str, Any] = {
+    "items": [
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "requests.cpu", "divisor": "1"}},
+    ]
 }
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -166,6 +178,11 @@ POD: dict[str, Any] = {
         "securityContext": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}], "runAsUser": 5},
         "os": {"name": "linux"},
         "readinessGates": [{"conditionType": "x"}],
+        "volumes": [
+            {"name": "v", "downwardAPI": _DOWNWARD},
+            {"name": "w", "projected": {"sources": [{"downwardAPI": _DOWNWARD}]}},
+        ],
+        "serviceAccountName": "default",
     },
     "status": {
         "phase": "Running",

@@ -18,6 +18,10 @@ def image_of(pod: dict[str, Any]) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
+def is_failed(pod: dict[str, Any]) -> bool:
+    return bool(pod["status"]["phase"] == "Failed")
+
+
 def addresses(pods: list[dict[str, Any]]) -> list[str]:
     return [pod["status"]["podIP"] for pod in pods]
 
@@ -58,6 +62,18 @@ def test_a_job_completes_and_one_that_fails_is_seen_to_fail(home: Home) -> None:
     home.wait_until_finished("Job", "plain", "Complete")
     home.wait_until_finished("Job", "bad", "Failed")
     home.delete("Job", "good", "plain", "bad")
+    home.wait_until_empty()
+
+
+def test_the_plain_command_of_a_job_decides_whether_it_fails(home: Home) -> None:
+    home.start("--job-run-for=1h")  # which is for the commands that nobody understands
+    for name, script in (("good", "sleep 1; false || true"), ("bad", "echo hi; sleep 1; exit 1")):
+        home.kubectl("create", "job", name, "--image=busybox", "--", "sh", "-c", script)
+    home.wait_until_finished("Job", "good", "Complete")
+    eventually(lambda: home.api.get(home.path("Job", "bad"))["status"].get("failed", 0) > 0)
+    ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in home.pods() if is_failed(pod)]
+    assert {state["exitCode"] for state in ended} == {1}
+    home.delete("Job", "good", "bad")
     home.wait_until_empty()
 
 

@@ -4,6 +4,7 @@ import json
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -50,7 +51,7 @@ def kubectl(
         control_plane.api.delete(f"{NODES}/{NAME}")
 
 
-def _pod() -> dict[str, object]:
+def _pod() -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -84,6 +85,28 @@ def test_the_summary_lists_the_pod(kubectl: Kubectl) -> None:
 def test_logs_tell_the_containers_story(kubectl: Kubectl, more: tuple[str, ...]) -> None:
     done = kubectl("logs", POD, *more)
     assert (done.returncode, "nginx:latest runs in name only" in done.stdout) == (0, True), done.stderr
+
+
+def test_the_log_of_a_plain_command_is_followed_to_its_end(control_plane: ControlPlane, kubectl: Kubectl) -> None:
+    name = f"{POD}-plain"
+    script = 'echo "hi from $ME"; sleep 3; echo bye; exit 1'
+    spec = _pod()["spec"] | {"restartPolicy": "Never"}
+    spec["containers"] = [
+        {
+            "name": "c",
+            "image": "busybox",
+            "command": ["sh", "-c", script],
+            "env": [{"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        }
+    ]
+    control_plane.api.create(PODS, _pod() | {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    try:
+        eventually(lambda: control_plane.get("pod", name, "default")["status"]["phase"] in {"Running", "Failed"})
+        assert kubectl("logs", "--follow", name).stdout == f"hi from {name}\nbye\n"
+        eventually(lambda: control_plane.get("pod", name, "default")["status"]["phase"] == "Failed")
+        assert kubectl("logs", "--tail=1", name).stdout == "bye\n"
+    finally:
+        control_plane.api.delete(f"{PODS}/{name}?gracePeriodSeconds=0")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def full_table(serving: Serving, sources: Sources, metrics: ServerMetrics, clock
         "/statusz": node.statusz,
         "/debug/flags/v": node.verbosity if serving.debug_flags else disabled("flags endpoint is disabled."),
     }
-    services = [*_services(node), *_container_services(ContainerEndpoints(sources.pod, clock))]
+    containers = ContainerEndpoints(sources.pod, clock, understands_commands=sources.understands_commands)
+    services = [*_services(node), *_container_services(containers)]
     services.append(Service(_RUNNING_PODS, (Route("", node.running_pods),), JSON_TYPE))
     trees = {}
     if serving.system_logs:

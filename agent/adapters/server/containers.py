@@ -1,15 +1,15 @@
 """Endpoints about containers: requests are checked as by a kubelet, then answered that no container runs."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from aiohttp import hdrs, web
 
 from agent.adapters.server.endpoints import Parameters
-from agent.adapters.server.responses import text_response
+from agent.adapters.server.responses import abort_on_error, text_response
 from agent.core.access import is_websocket
-from agent.core.container_log import LogOptions, LogUnavailable, container_log
+from agent.core.container_log import Line, LogOptions, LogUnavailable, RunLog, run_log, same_run_log, selected
 from agent.core.model import PodObject
 from agent.core.pods.accessors import placed_containers
 from agent.core.quantity import parse_int, parse_uint
@@ -19,19 +19,23 @@ from agent.ports import Clock
 
 _NOTHING_RUNS = "no containers run on this node: it is a fake-kubelet"
 _STREAMS = ("input", "output", "error")
+_LOOK_SECONDS = 2.0  # between two looks at the pod of a log that is followed
 _MAX_SINCE_SECONDS = 50 * 365 * 86400  # before any container
 
 
 class ContainerEndpoints:
     """containerLogs, exec, attach, portForward, run and checkpoint."""
 
-    def __init__(self, find: Callable[[str, str], PodObject | None], clock: Clock) -> None:
+    def __init__(
+        self, find: Callable[[str, str], PodObject | None], clock: Clock, *, understands_commands: bool
+    ) -> None:
         self._find = find
         self._clock = clock
+        self._understands_commands = understands_commands
         self._decoding = asyncio.Lock()
 
-    async def logs(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
-        """Return the log of a container."""
+    async def logs(self, request: web.BaseRequest, parameters: Parameters) -> web.StreamResponse:
+        """Return the log of a container, or stream it while its plain command runs and the request follows."""
         try:
             options = _log_options(request.query, self._clock.now())
         except _InvalidQuery as error:
@@ -43,9 +47,41 @@ class ContainerEndpoints:
         if container not in _containers(pod):
             return text_response(f"container {quoted(container)} not found in pod {quoted(name)}", status=404)
         try:
-            return text_response(container_log(pod, container, options).decode(errors="ignore"))
+            run = run_log(pod, container, previous=options.previous, understands_commands=self._understands_commands)
         except LogUnavailable as reason:
             return text_response(str(reason), status=400)
+        if run.goes_on and _is_set(request.query, "follow"):
+            return await self._follow(request, parameters, run, options)
+        text = selected(run.until(self._clock.now()), options)
+        return text_response(text.decode(errors="ignore"))
+
+    async def _follow(
+        self, request: web.BaseRequest, parameters: Parameters, run: RunLog, options: LogOptions
+    ) -> web.StreamResponse:
+        """Send the lines of a run as they are printed, until it ends or the client leaves."""
+        response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/plain; charset=utf-8"})
+        await response.prepare(request)
+        bytes_left, count = options.limit_bytes, 0
+        with abort_on_error(request):
+            while True:
+                printed = run.until(self._clock.now())
+                text = selected(printed[count:], options._replace(limit_bytes=bytes_left))
+                if text:
+                    await response.write(text)
+                options, count = options._replace(tail_lines=None), len(printed)
+                bytes_left = None if bytes_left is None else bytes_left - len(text)
+                if not run.goes_on or bytes_left == 0 or request.transport is None or request.transport.is_closing():
+                    return response
+                await self._clock.sleep(self._pause_seconds(run.lines[count:]))
+                pod = await self._pod(parameters)
+                run = (pod and same_run_log(pod, parameters["containerName"], run.began_at)) or run._replace(
+                    lines=printed, goes_on=False
+                )
+
+    def _pause_seconds(self, lines: Sequence[Line]) -> float:
+        """Return when to look again: with the next line, and until then now and then whether the run has ended."""
+        wait = (lines[0].at - self._clock.now()).total_seconds() if lines else _LOOK_SECONDS
+        return min(max(0.0, wait), _LOOK_SECONDS)
 
     async def attach(self, request: web.BaseRequest, parameters: Parameters) -> web.Response:
         """Attach to the streams of a container; exec uses the same checks."""

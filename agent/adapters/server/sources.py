@@ -24,4 +24,5 @@ class Sources:
     probe_metrics: Callable[[], Awaitable[bytes]]
     pods: Callable[[], Iterator[bytes]]  # each as JSON
     pod: Callable[[str, str], PodObject | None]  # namespace, name → the pod
+    understands_commands: bool  # plain commands of containers mean something
     faults: Callable[[], Mapping[str, str]]  # loop → why it is late; empty when all are healthy

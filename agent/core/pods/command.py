@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agent.core.model import Container, PodObject
+from agent.core.pods.environment import environment, expanded, file
+
 _LONGEST_SCRIPT = 16_384
 _MOST_COMMANDS = 1000
 _DEEPEST = 8  # shells within shells
@@ -17,6 +20,8 @@ _MOST_OUTPUT = 65_536
 _MOST_SECONDS = 10 * 365 * 24 * 3600.0
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _BUILT_IN = frozenset({"exit", "echo", "true", "false", ":"})  # of these, only echo, true and false are programs, too
+_PROGRAMS = _SHELLS | {"sleep", "echo", "true", "false", "cat"}
+_IMAGES_WITHOUT_ENTRYPOINT = frozenset({"busybox", "alpine", "debian", "ubuntu"})  # their args are the command
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _VALUE = r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}"
@@ -54,6 +59,19 @@ class _Unknown(Exception):
 
 Files = Callable[[str], str | None]
 """The content of a file by its path; None if it is not known."""
+
+
+def command_plan(pod: PodObject, container: Container) -> CommandPlan | None:
+    """Return what the command of a container does; None if it has none that is understood."""
+    words = container.get("command") or ()
+    if not words and _image_name(container["image"]) not in _IMAGES_WITHOUT_ENTRYPOINT:
+        return None
+    words = [*words, *(container.get("args") or ())]
+    if not words or _base_name(words[0]) not in _PROGRAMS:
+        return None  # before all variables are computed, which most containers do not need
+    variables = environment(pod, container)
+    words = [expanded(word, variables) for word in words]
+    return understood(words, variables, lambda path: file(pod, container, path))
 
 
 def understood(command: Sequence[str], environment: Mapping[str, str], files: Files) -> CommandPlan | None:
@@ -225,6 +243,11 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 def _base_name(path: str) -> str:
     directory, _, name = path.rpartition("/")
     return name if directory in {"", "/bin", "/usr/bin", "/usr/local/bin"} else path
+
+
+def _image_name(image: str) -> str:
+    """Return the last part of an image's name, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def _sleep_seconds(arguments: Sequence[str]) -> float:

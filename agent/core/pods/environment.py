@@ -57,7 +57,7 @@ def file(pod: PodObject, container: Container, path: str) -> str | None:
     """Return what a mounted file of the downward API contains; None for any other file."""
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     for mount in container.get("volumeMounts") or ():
-        if mount.get("subPath") or mount.get("subPathExpr"):
+        if mount.get("subPath") or mount.get("subPathExpr") or not mount["mountPath"].startswith("/"):
             continue
         relative = posixpath.relpath(posixpath.normpath(path), mount["mountPath"])
         for item in _items(volumes.get(mount["name"]) or {}):

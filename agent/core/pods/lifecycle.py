@@ -28,11 +28,13 @@ from agent.core.pods.accessors import (
     is_terminal,
     placed_containers,
 )
+from agent.core.pods.command import command_plan
 from agent.core.pods.status import (
     PodContext,
     has_run_any,
     is_initialized,
     is_waited_for,
+    network,
     phase,
     pod_status,
     with_disruption,
@@ -126,13 +128,19 @@ class _Lifecycle:
 
     def _move(self, place: str, spec: Container) -> None:
         """Start a container, end it, let it back off and restart it, as far as that is due."""
-        plan = run_plan(self.pod, place, spec, job_seconds=self.context.job_seconds)
+        command = command_plan(self._pod_with_addresses, spec) if self.context.understands_commands else None
+        plan = run_plan(self.pod, place, spec, job_seconds=self.context.job_seconds, command=command)
         status = self.statuses[spec["name"]]
         if not container.has_run(status):
             status = self._started(status, spec)
         while (moved := self._moved(status, spec, plan, place)) is not status:
             status = moved
         self.statuses[spec["name"]] = status
+
+    @property
+    def _pod_with_addresses(self) -> PodObject:
+        """The pod as its containers see it when they start: its addresses come with the status of that moment."""
+        return {**self.pod, "status": {**network(self.pod, self.context), **self.pod.get("status", {})}}
 
     def _moved(self, status: ContainerStatus, spec: Container, plan: RunPlan, place: str) -> ContainerStatus:
         if end := container.run_end(status, plan):

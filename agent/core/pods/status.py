@@ -166,6 +166,7 @@ class PodContext:
     host_ips: tuple[str, ...]
     pod_ips: tuple[str, ...] | None  # None: the pod waits for addresses
     job_seconds: float
+    understands_commands: bool = True  # plain commands decide how long containers run
     kill_request: KillRequest | None = None
 
 
@@ -186,7 +187,9 @@ def pod_status(pod: PodObject, statuses: Statuses, phase: str, context: PodConte
     }
     kept = {name: value for name, value in old.items() if name not in own}
     reported = {name: value for name, value in own.items() if value not in (None, [])}
-    return cast("PodStatus", {**kept, **_network(pod, statuses, context), **_resources(pod), **reported})
+    has_network = on_host_network(pod) or any(map(has_run, statuses.values()))
+    addresses = network(pod, context) if has_network else {}
+    return cast("PodStatus", {**kept, **addresses, **_resources(pod), **reported})
 
 
 def with_disruption(pod: PodObject, status: PodStatus, message: str, now: datetime) -> PodStatus:
@@ -206,13 +209,10 @@ def with_disruption(pod: PodObject, status: PodStatus, message: str, now: dateti
     return {**status, "conditions": [*others[:place], disruption, *others[place:]]}
 
 
-def _network(pod: PodObject, statuses: Statuses, context: PodContext) -> PodStatus:
+def network(pod: PodObject, context: PodContext) -> PodStatus:
     """Return the pod's addresses, unless it has some: the node's own on the host network, otherwise its pod IPs."""
-    if pod.get("status", {}).get("podIP"):
-        return {}
-    on_host = on_host_network(pod)
-    ips = context.host_ips if on_host else context.pod_ips
-    if not ips or not (on_host or any(map(has_run, statuses.values()))):
+    ips = context.host_ips if on_host_network(pod) else context.pod_ips
+    if not ips or pod.get("status", {}).get("podIP"):
         return {}
     return {"podIP": ips[0], "podIPs": _addresses(ips)}
 

@@ -1,4 +1,4 @@
-"""How long the containers of a pod run, and why and when they end: by default as most do, otherwise by annotations.
+"""How long the containers of a pod run, and why and when they end: by annotations, by plain commands, or as most do.
 
 fake-kubelet.dev/run-for: 30s         all containers of the pod end after this time
 fake-kubelet.dev/exit-code: "1"       … and with this code
@@ -22,6 +22,7 @@ from agent.core.pods.accessors import (
     is_terminating,
     termination_grace_seconds,
 )
+from agent.core.pods.command import CommandPlan
 from agent.core.times import parse_seconds, parse_time
 
 _DOMAIN = "fake-kubelet.dev"
@@ -42,21 +43,26 @@ class RunPlan:
     exit_code: int
 
 
-def run_plan(pod: PodObject, place: str, container: Container, *, job_seconds: float) -> RunPlan:
-    """Return the plan of one container; an invalid annotation is ignored."""
+def run_plan(
+    pod: PodObject, place: str, container: Container, *, job_seconds: float, command: CommandPlan | None = None
+) -> RunPlan:
+    """Return the plan of one container: an annotation comes before its command; an invalid annotation is ignored."""
     name = container["name"]
     default = None
     if place == INIT:
         default = None if is_sidecar(container) else 0.0
     elif place == MAIN and is_of_job(pod):
         default = job_seconds
+    default_code = 0
+    if command and command.run_seconds is not None:
+        default, default_code = command.run_seconds, command.exit_code
     own = _seconds(_annotation(pod, f"run-for.{_DOMAIN}/{name}"))
     if own is None and place == MAIN:
         own = _seconds(_annotation(pod, f"{_DOMAIN}/run-for"))
     code = _code(_annotation(pod, f"exit-code.{_DOMAIN}/{name}"))
     if code is None and place == MAIN:
         code = _code(_annotation(pod, f"{_DOMAIN}/exit-code"))
-    return RunPlan(default if own is None else own, code or 0)
+    return RunPlan(default if own is None else own, default_code if code is None else code)
 
 
 def stop_seconds(pod: PodObject) -> float:

@@ -2,10 +2,12 @@
 
 import copy
 import random
+from contextlib import suppress
 
 import pytest
 
 from agent.adapters.shapes import NodeShape, PodShape, misfit
+from agent.core.container_log import LogUnavailable, run_log
 from agent.core.patch import status_patch
 from agent.core.pods.admission import AdmissionContext, rejected_status, rejection
 from agent.core.pods.events import pod_events, removal_events
@@ -28,7 +30,24 @@ def rich_pod():
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
     ports = [{"containerPort": 1, "hostPort": 2, "hostIP": "10.0.0.1", "protocol": "TCP"}]
     mounts = [{"name": "v", "mountPath": "/v", "readOnly": True}]
-    main = container(startupProbe=probe, readinessProbe=probe, resources=resources, ports=ports, volumeMounts=mounts)
+    main = container(
+        startupProbe=probe,
+        readinessProbe=probe,
+        resources=resources,
+        ports=ports,
+        volumeMounts=mounts,
+        command=["sh", "-c"],
+        args=["echo $A; cat /v/labels /v/cpu; sleep 50; exit 2"],
+        env=[
+            {"name": "A", "value": "$(B)b"},
+            {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+        ],
+    )
+    files = [
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "requests.cpu"}},
+    ]
     words = {"fake-kubelet.dev/run-for": "1s", "fake-kubelet.dev/exit-code": "1", "fake-kubelet.dev/stop-after": "5s"}
     the_pod = pod(
         main,
@@ -47,6 +66,7 @@ def rich_pod():
         annotations=words,
         labels={"a": "b"},
         ownerReferences=[{"kind": "Job", "uid": "j"}],
+        volumes=[{"name": "v", "projected": {"sources": [{"downwardAPI": {"items": files}}]}}],
     )
     life = Life(the_pod)
     life.pod["spec"]["ephemeralContainers"] = [container("debugger", targetContainerName="main")]
@@ -88,6 +108,8 @@ def decide(the_pod, node):
         status_patch(the_pod, status)
         pod_events(the_pod, status)
     removal_events(the_pod)
+    with suppress(LogUnavailable):
+        run_log(the_pod, "main", previous=False, understands_commands=True)
     list(pod_stats([pod_info(the_pod)], NOW))
     rank_for_eviction([pod_info(the_pod)], Threshold("memory.available", ThresholdValue(100 * 2**20)))
     pod_ranges(node)

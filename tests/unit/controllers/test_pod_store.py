@@ -118,7 +118,9 @@ async def test_500_pods_answer_a_log_request_with_one_decode_and_a_scrape_with_n
     store.running(), store.terminating(), store.mirror_hashes(), store.infos()
     assert decoded == []
 
-    endpoints = ContainerEndpoints(lambda namespace, name: store.by_name(namespace, name).decode(), clock)
+    endpoints = ContainerEndpoints(
+        lambda namespace, name: store.by_name(namespace, name).decode(), clock, understands_commands=True
+    )
     request = make_mocked_request("GET", "/containerLogs/ns/p321/c")
     names = {"podNamespace": "ns", "podID": "p321", "containerName": "c"}
     answer = await endpoints.logs(request, names)

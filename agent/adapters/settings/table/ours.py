@@ -3,7 +3,7 @@
 from typing import get_args
 
 from agent.adapters.settings.table.row import OURS, Flag
-from agent.core.config import CapacityFrom, NodeIPType, OnNodeDeleted, PodsMode, StatusPage
+from agent.core.config import CapacityFrom, NodeIPType, OnNodeDeleted, PodCommands, PodsMode, StatusPage
 
 LEGACY_FLAG_DEFAULTS = "legacy-flag-defaults"
 
@@ -81,6 +81,14 @@ OWN_ROWS = (
         choices=get_args(PodsMode),
     ),
     Flag("job-run-for", "duration", OURS, "How long the containers of a Job's pod seem to run.", field="jobRunFor"),
+    Flag(
+        "pod-commands",
+        "string",
+        OURS,
+        "understand plain commands (sleep, exit, echo, and sh -c of these), or ignore all: how long a container runs.",
+        field="podCommands",
+        choices=get_args(PodCommands),
+    ),
     Flag(
         "status-page",
         "string",

@@ -12,7 +12,7 @@ from agent import klog
 from agent.adapters.server.api import KubeletApi, full_table, read_only_table
 from agent.adapters.server.sources import Sources
 from agent.adapters.server.telemetry import ServerMetrics
-from tests.fakes import FakeClock, settle
+from tests.fakes import FakeClock, idle, settle, until
 from tests.settings import Serving
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 RUNNING = {"name": "c", "image": "nginx:1", "state": {"running": {"startedAt": "2026-01-01T10:00:00Z"}}}
 POD = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u1"},
-    "spec": {"containers": [{"name": "c"}, {"name": "early"}]},
+    "spec": {"containers": [{"name": "c", "image": "nginx:1"}, {"name": "early", "image": "nginx:1"}]},
     "status": {"containerStatuses": [RUNNING]},
 }
 
@@ -44,6 +44,7 @@ class Node:
             probe_metrics=self._metrics,
             pods=lambda: map(msgspec.json.encode, self.pods),
             pod=self._pod,
+            understands_commands=True,
             faults=lambda: self.faults,
         )
 
@@ -122,6 +123,65 @@ async def test_a_container_tells_its_story(node):
     status, text, _ = await node.ask("GET", "/containerLogs/default/web/c?tailLines=1")
     assert status == 200
     assert "nginx:1 runs in name only" in text
+
+
+def plain_pod(state):
+    """A pod whose command prints something at once, and something else after five seconds."""
+    spec = {
+        "containers": [{"name": "c", "image": "i", "command": ["sh", "-c", "echo hi; sleep 5; echo there; sleep 60"]}]
+    }
+    status = {"name": "c", "image": "i", "state": state, "lastState": {}}
+    return {"metadata": POD["metadata"], "spec": spec, "status": {"containerStatuses": [status]}}
+
+
+BEGUN = {"startedAt": "2026-01-02T03:04:05Z"}
+
+
+@asynccontextmanager
+async def followed(node, query="follow=true"):
+    """The body of a log that is followed, as it comes."""
+    async with (
+        node.served() as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+        session.get(f"/containerLogs/default/web/c?{query}") as response,
+    ):
+        yield response
+
+
+async def test_a_log_is_followed_while_the_command_runs_and_no_longer(node):
+    node.pods = [plain_pod({"running": BEGUN})]
+    async with followed(node) as response:
+        assert await response.content.readline() == b"hi\n"
+        await until(lambda: node.clock.is_waited_for)
+        await node.clock.advance(5)
+        assert await response.content.readline() == b"there\n"
+        node.pods = [plain_pod({"terminated": {**BEGUN, "finishedAt": "2026-01-02T03:04:12Z", "exitCode": 137}})]
+        await node.clock.advance(2)
+        assert await response.content.read() == b""
+
+
+async def test_a_log_that_is_followed_begins_at_its_tail_and_has_its_limit(node):
+    node.clock.elapsed = 10.0
+    node.pods = [plain_pod({"running": BEGUN})]
+    async with followed(node, "follow=true&tailLines=1&limitBytes=4") as response:
+        assert await response.content.read() == b"ther"
+
+
+async def test_a_log_is_not_followed_any_more_once_the_client_or_the_pod_is_gone(node):
+    node.pods = [plain_pod({"running": BEGUN})]
+    async with followed(node) as response:
+        await response.content.readline()
+        await until(lambda: node.clock.is_waited_for)
+        node.pods = []
+        await node.clock.advance(2)
+        assert await response.content.read() == b""
+    node.pods = [plain_pod({"running": BEGUN})]
+    async with followed(node, "follow=true&tailLines=0") as response:
+        await until(lambda: node.clock.is_waited_for)
+        response.close()
+        await idle()
+        await node.clock.advance(2)
+        assert not node.clock.is_waited_for
 
 
 NO_QUERY, NO_REQUEST = '{"message": "Unable to decode query."}', '{"message": "Invalid request."}'

@@ -225,6 +225,7 @@ def test_flags_about_eviction_find_their_place():
         (["--extended-resources=a.b/c=-1"], '--extended-resources value failed to parse: "a.b/c" cannot be negative'),
         (["--capacity-from=moon"], "--capacity-from must be host or cgroup"),
         (["--sensor-interval=0s"], "--sensor-interval must be greater than 0"),
+        (["--pod-commands=run"], '--pod-commands must be understand or ignore, not "run"'),
         (["--status-page=some"], '--status-page must be loopback, all or none, not "some"'),
     ],
 )
@@ -234,10 +235,10 @@ def test_a_wrong_flag_is_named(arguments, message):
 
 
 def test_what_is_said_about_pods_finds_its_place():
-    config = load(
-        ["--hostname-override=n", "--pods=refuse", "--job-run-for=1m", "--allowed-unsafe-sysctls=kernel.msg*,net.*"]
+    flags = ["--pods=refuse", "--job-run-for=1m", "--pod-commands=ignore", "--allowed-unsafe-sysctls=kernel.msg*,net.*"]
+    assert load(["--hostname-override=n", *flags]).node.pods == Pods(
+        mode="refuse", job_run_seconds=60, commands="ignore", allowed_sysctls=("kernel.msg*", "net.*")
     )
-    assert config.node.pods == Pods(mode="refuse", job_run_seconds=60, allowed_sysctls=("kernel.msg*", "net.*"))
 
 
 def test_who_sees_the_page_is_said_by_a_flag_or_a_field(tmp_path):

@@ -36,8 +36,11 @@ def container(name: str = "main", **fields: Any) -> dict[str, Any]:
 class Life:
     """A pod that the node has taken on, and its status as time passes."""
 
-    def __init__(self, the_pod: dict[str, Any], *, job_seconds: float = 10.0) -> None:
+    def __init__(
+        self, the_pod: dict[str, Any], *, job_seconds: float = 10.0, understands_commands: bool = True
+    ) -> None:
         self.pod, self.now, self._job_seconds = the_pod, NOW, job_seconds
+        self._understands_commands = understands_commands
         self.next_at: datetime | None = None
         self.events: list[PodEvent] = []
         self.order: KillRequest | None = None
@@ -57,6 +60,7 @@ class Life:
                 host_ips=("192.0.2.1",),
                 pod_ips=self.ips,
                 job_seconds=self._job_seconds,
+                understands_commands=self._understands_commands,
                 kill_request=self.order,
             )
             status, self.next_at = next_status(self.pod, context)

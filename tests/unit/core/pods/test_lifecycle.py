@@ -186,6 +186,60 @@ def test_a_pod_of_a_job_completes_by_itself():
     assert "Killing main" not in life.told()
 
 
+def shell(script):
+    return {"command": ["sh", "-c", script]}
+
+
+def test_a_plain_command_decides_how_long_a_container_runs_and_how_it_ends():
+    life = Life(pod(container(**shell("echo hi; sleep 5; exit 3")), restartPolicy="Never", ownerReferences=JOB))
+    assert life.after(4).state() == "running"
+    assert (life.after(1).state(), life.status["phase"]) == ("ended 3", "Failed")
+
+
+def test_a_command_that_is_ignored_or_not_understood_leaves_a_job_its_time():
+    known, unknown = container(**shell("sleep 1")), container(**shell("sleep 1; ./server"))
+    ignored = Life(pod(known, restartPolicy="Never", ownerReferences=JOB), understands_commands=False)
+    served = Life(pod(unknown, restartPolicy="Never", ownerReferences=JOB))
+    assert [life.after(9).state() for life in (ignored, served)] == ["running", "running"]
+    assert [life.after(1).state() for life in (ignored, served)] == ["ended 0", "ended 0"]
+
+
+def test_annotations_come_before_the_command_each_for_its_own_part():
+    annotated = {"fake-kubelet.dev/exit-code": "0"}
+    the_pod = pod(container(**shell("sleep 5; exit 3")), restartPolicy="Never", annotations=annotated)
+    assert Life(the_pod).after(5).state() == "ended 0"
+    the_pod = pod(container(**shell("sleep 5; exit 3")), restartPolicy="Never", annotations=run_for("7s"))
+    assert (Life(the_pod).after(6).state(), Life(the_pod).after(7).state()) == ("running", "ended 3")
+
+
+def test_an_init_container_takes_as_long_as_its_command_and_may_fail():
+    life = Life(pod(initContainers=[container("first", **shell("sleep 5"))]))
+    assert (life.after(4).state("first"), life.state()) == ("running", "PodInitializing")
+    assert (life.after(1).state("first"), life.state()) == ("ended 0", "running")
+    failed = Life(pod(initContainers=[container("first", command=["false"])], restartPolicy="Never"))
+    assert (failed.status["phase"], failed.state("first")) == ("Failed", "ended 1")
+
+
+def test_a_command_that_fails_is_restarted_with_back_off():
+    life = Life(pod(container(command=["false"])))
+    assert (life.state(), life.restarts()) == ("CrashLoopBackOff", 1)
+
+
+def test_a_command_sees_the_addresses_that_its_pod_gets_with_its_start():
+    env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    life = Life(pod(container(**shell("echo $IP; exit 2"), env=env), restartPolicy="Never"))
+    assert life.state() == "ended 2"
+
+
+@pytest.mark.parametrize(
+    ("image", "state"),
+    [("busybox", "ended 3"), ("registry.k8s.io/e2e-test-images/busybox:1.37.0-1", "ended 3"), ("nginx:1", "running")],
+)
+def test_the_arguments_of_an_image_without_entrypoint_are_its_command(image, state):
+    the_pod = pod(container(args=["sh", "-c", "exit 3"]) | {"image": image}, restartPolicy="Never")
+    assert Life(the_pod).state() == state
+
+
 def test_a_deleted_pod_ends_at_once():
     life = Life(pod()).delete()
     assert (life.status["phase"], life.state()) == ("Succeeded", "ended 0")
