@@ -78,6 +78,7 @@ Pods = partial(
     config.Pods,
     mode="simulate",
     job_run_seconds=10.0,
+    usage={},
     commands="understand",
     allowed_sysctls=(),
     manifest_path="",

@@ -1,15 +1,17 @@
 """The pods of a node as the API last showed them: whole pods as JSON, the facts that are read often beside them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from agent.core.model import PodObject, is_newer
 from agent.core.pods.accessors import is_terminal
+from agent.core.pods.annotations import InvalidAnnotation
 from agent.core.pods.info import PodCounts, PodInfo, pod_info
 from agent.core.pods.ip_allocator import IPAllocator
 from agent.core.pods.resources import PodRequest
 from agent.core.pods.termination import KillRequest
+from agent.core.pods.usage import Resource
 
 Decoder = Callable[[bytes], PodObject]
 
@@ -25,6 +27,7 @@ class CachedPod:
         "is_removal_reported",
         "kill_request",
         "packed",
+        "reported",
         "version",
     )
 
@@ -36,6 +39,7 @@ class CachedPod:
         self.is_deleted = False  # the API server has taken our last DELETE
         self.is_removal_reported = False  # the pod was gone before its containers had ended, and events say so
         self.kill_request: KillRequest | None = None
+        self.reported: frozenset[InvalidAnnotation] = frozenset()  # annotations that events were about
         self._decoder = decoder
 
     @property
@@ -51,9 +55,12 @@ class CachedPod:
 class PodStore:
     """All pods of a node by UID and by name, their addresses, and how many there are in which state."""
 
-    def __init__(self, decoder: Decoder = msgspec.json.decode) -> None:
+    def __init__(
+        self, decoder: Decoder = msgspec.json.decode, *, usage_rules: Mapping[Resource, str] | None = None
+    ) -> None:
         self.addresses = IPAllocator()
         self.counts = PodCounts()
+        self._usage_rules = usage_rules or {}
         self._decoder = decoder
         self._pods: dict[str, CachedPod] = {}
         self._by_name: dict[tuple[str, str], CachedPod] = {}
@@ -110,7 +117,7 @@ class PodStore:
             return False
         pod.pop("kind", None)  # a watch sends them and a list does not; no item of a PodList has them
         pod.pop("apiVersion", None)
-        info, packed = pod_info(pod), msgspec.json.encode(pod)
+        info, packed = pod_info(pod, self._usage_rules), msgspec.json.encode(pod)
         if cached:
             self._unindex(cached)
         else:

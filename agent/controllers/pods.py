@@ -24,6 +24,7 @@ from agent.core.pods.admission import (
     rejection,
     shortages,
 )
+from agent.core.pods.annotations import invalid_annotations
 from agent.core.pods.events import PodEvent, pod_events, pod_reference, removal_events
 from agent.core.pods.ip_allocator import Exhausted, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import NextStatus, next_status
@@ -40,6 +41,7 @@ from agent.ports import ApiError, NodeApi, NotFound, PodApi, Recorder
 log = logging.getLogger(__name__)
 
 _CROWD = 8  # pods that wait for a worker
+_MOST_REPORTED = 10  # annotations of one pod
 _RETRY_SECONDS = 10.0  # as kubelet's status manager: the next pass retries what has failed
 _NO_NODE_SECONDS = 1.0
 _PREEMPTION_SECONDS = 0.2  # between two checks whether the preempted pods have ended
@@ -69,7 +71,7 @@ class PodController:
         self._clock = dependencies.clock
         self._static: StaticPodController | None = None
         self._is_stopped = False
-        self.store = PodStore()
+        self.store = PodStore(usage_rules=self._settings.usage)
         self._unstored: dict[str, PodObject] = {}  # pods for which PodStore.upsert raised an error, by UID
         self._isolation = dependencies.unexpected.isolation(
             "pods", health, size=lambda: self.store.size + len(self._unstored)
@@ -170,6 +172,7 @@ class PodController:
             if node is None:
                 self._add_after(uid, _NO_NODE_SECONDS)
                 return
+            self._report_annotations(cached, pod)
             following = await self._advance(cached, pod, node)
             if following is None:
                 return
@@ -285,6 +288,13 @@ class PodController:
             return None
         self.store.upsert(answer)
         return answer
+
+    def _report_annotations(self, cached: CachedPod, pod: PodObject) -> None:
+        """Record an event about each annotation that says nothing, once for each value."""
+        for annotation in invalid_annotations(pod):
+            if annotation not in cached.reported and len(cached.reported) < _MOST_REPORTED:
+                cached.reported |= {annotation}
+                self._record(pod, annotation.event)
 
     async def _delete(self, cached: CachedPod, pod: PodObject) -> None:
         """Delete a terminated pod from the API, once: a pod with finalizers stays until others remove them."""

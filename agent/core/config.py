@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from agent.core.errors import ConfigError
 from agent.core.labels import Taint, check_label_syntax, subdomain_faults
 from agent.core.model import IPAddress
+from agent.core.pods.usage import Resource, check_usage
 from agent.core.pressure import Threshold
 from agent.core.quantity import Quantity
 from agent.core.shutdown import GracePeriod
@@ -172,6 +173,7 @@ class Pods:
 
     mode: PodsMode
     job_run_seconds: float  # how long the containers of a Job's pod seem to run
+    usage: Mapping[Resource, str]  # what containers use whose pods do not say it; as an annotation says it
     commands: PodCommands  # whether plain commands decide how long a container runs, and what it prints
     allowed_sysctls: tuple[str, ...]  # beside those that harm nobody else
     manifest_path: str  # a file or folder that asks for static pods
@@ -180,6 +182,10 @@ class Pods:
     def __post_init__(self) -> None:
         check_choice("--pods", self.mode, get_args(PodsMode))
         check_choice("--pod-commands", self.commands, get_args(PodCommands))
+        for resource, rule in self.usage.items():
+            check_choice("--pod-usage", resource, get_args(Resource))
+            if fault := check_usage(rule):
+                raise ConfigError(f"--pod-usage {resource}: {fault}")
         if self.job_run_seconds < 0:
             raise ConfigError("--job-run-for must not be negative")
 

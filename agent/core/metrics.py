@@ -1,7 +1,7 @@
 """Metrics of a process: counters, gauges, histograms and their registry."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, NamedTuple, TypeVar
 
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -12,7 +12,7 @@ class Sample(NamedTuple):
     """One number: what its name adds to the family's, its labels, its value, and when it was true if not now."""
 
     suffix: str
-    labels: dict[str, str]
+    labels: dict[str, str] | str  # a str is what exposition.format_labels has made of them
     value: float
     timestamp_seconds: float | None = None
 
@@ -23,7 +23,7 @@ class Family(NamedTuple):
     name: str
     help: str
     kind: str  # counter, gauge or histogram
-    samples: Sequence[Sample]
+    samples: list[Sample]
 
 
 class _Metric:

@@ -43,10 +43,11 @@ from agent.core.pods.admission import (
     victims,
 )
 from agent.core.pods.events import pod_events, pod_reference, removal_events
-from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.info import pod_info
 from agent.core.pods.ip_allocator import Exhausted, IPAllocator, host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.resources import request_of
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pods.termination import KillRequest
 from agent.core.shutdown import GracePeriod, kill_for_shutdown, priority_groups

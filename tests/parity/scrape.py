@@ -14,6 +14,7 @@ from tests.cluster.ports import free_ports
 from tests.cluster.real_kubelet import RealKubelet
 from tests.cluster.waiting import eventually
 
+OURS = "figures-ours"
 # What a kubelet tells and we do not
 LACKING = {
     "container_file_descriptors": "counted in /proc of every process: 14 ms of CPU for 1900 of them, and only for root",
@@ -58,12 +59,15 @@ class Served:
 
 
 @contextmanager
-def side_by_side(control_plane: ControlPlane, folder: Path) -> Iterator[tuple[Served, Served]]:
-    """A kubelet and fake-kubelet with the same settings on one machine, once both have figures to tell."""
-    kubelet, port, name = RealKubelet(control_plane, "figures-kubelet", folder / "k"), free_ports(1)[0], "figures-ours"
+def side_by_side(control_plane: ControlPlane, folder: Path, *more: str) -> Iterator[tuple[Served, Served]]:
+    """A kubelet and fake-kubelet with the same settings on one machine, but for `more` flags of ours.
+
+    They are there once both have figures to tell.
+    """
+    kubelet, port, name = RealKubelet(control_plane, "figures-kubelet", folder / "k"), free_ports(1)[0], OURS
     own = {"hostname-override": name, "kubeconfig": control_plane.node_kubeconfig(name), "cert-dir": folder / "pki"}
     flags = own | {"port": port, "healthz-port": 0}
-    arguments = [*kubelet.arguments, *(f"--{flag}={value}" for flag, value in flags.items())]
+    arguments = [*kubelet.arguments, *(f"--{flag}={value}" for flag, value in flags.items()), *more]
     agent = AgentProcess(*arguments, log=folder / "agent.log")
     with ExitStack() as running:
         for node_name in (kubelet.node_name, name):

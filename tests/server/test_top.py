@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -17,7 +17,8 @@ import pytest
 from agent.core.quantity import Quantity
 from agent.core.times import parse_seconds
 from tests.cluster.agent_process import AgentProcess
-from tests.cluster.api import NODES, SIGNING_REQUESTS
+from tests.cluster.api import NODES, PODS, SIGNING_REQUESTS
+from tests.cluster.command import CommandFailed
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.metrics_server import MetricsServer, check_node_metrics
 from tests.cluster.ports import free_ports
@@ -25,6 +26,7 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 NAME = f"top-{secrets.token_hex(3)}"
+POD = f"{NAME}-pod"
 TOLERANCE = 0.1
 
 
@@ -143,6 +145,46 @@ def test_kubectl_top_agrees_with_proc_while_a_core_burns(
     in_proc = [recorder.at(moment).memory_bytes for moment in ends]
     print(f"bytes: kubectl {used}, /proc {min(in_proc)} to {max(in_proc)}")
     assert min(in_proc) * (1 - TOLERANCE) <= used <= max(in_proc) * (1 + TOLERANCE)
+
+
+@pytest.mark.slow
+def test_kubectl_top_shows_what_the_containers_of_a_pod_seem_to_use(
+    control_plane: ControlPlane, cluster: MetricsServer
+) -> None:
+    eventually(lambda: control_plane.get("serviceaccount", "default", "default"))
+    control_plane.api.create(PODS, _pod_that_uses_something())
+    try:
+        rows = eventually(lambda: _top_containers(control_plane), within=120, every=1)
+    finally:
+        control_plane.api.delete(f"{PODS}/{POD}?gracePeriodSeconds=0")
+    print(rows)
+    # What main uses is cut off at its limit; side says its own, and its memory as KWOK would read it.
+    assert rows == {"main": ["300m", "64Mi"], "side": ["120m", "32Mi"]}
+
+
+def _pod_that_uses_something() -> dict[str, Any]:
+    annotations = {
+        "fake-kubelet.dev/usage-cpu": "2",
+        "usage-cpu.fake-kubelet.dev/side": "60% of request",
+        "usage-memory.fake-kubelet.dev/main": "64Mi",
+        "kwok.x-k8s.io/usage-memory": "32Mi",
+    }
+    containers = [
+        {"name": "main", "image": "nginx", "resources": {"limits": {"cpu": "300m"}, "requests": {"cpu": "1m"}}},
+        {"name": "side", "image": "nginx", "resources": {"requests": {"cpu": "200m"}}},
+    ]
+    spec = {"nodeName": NAME, "automountServiceAccountToken": False, "containers": containers}
+    metadata = {"name": POD, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _top_containers(control_plane: ControlPlane) -> dict[str, list[str]] | None:
+    """What kubectl says each container uses; nothing while metrics-server does not know the pod."""
+    try:
+        text = control_plane.kubectl("top", "pod", POD, "--containers", "--no-headers")
+    except CommandFailed:
+        return None
+    return {container: usage for _, container, *usage in map(str.split, text.splitlines())}
 
 
 def _told_since(

@@ -1,11 +1,16 @@
 """/metrics/cadvisor: the machine, and the root cgroup as its only container."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from agent.adapters.metrics.exposition import exposition
+from agent.adapters.metrics.exposition import exposition, format_labels
 from agent.core.kubelet_data.cadvisor import METRICS
 from agent.core.metrics import Family, Sample
+from agent.core.pods.container import container_key
+from agent.core.pods.info import PodInfo
+from agent.core.pods.stats import Figures, pod_figures
+from agent.core.times import parse_time
 from agent.core.usage import (
     BlockUsage,
     CpuUsage,
@@ -17,6 +22,8 @@ from agent.core.usage import (
 )
 
 _ROOT = {"container": "", "id": "/", "image": "", "name": "", "namespace": "", "pod": ""}
+_QOS_GROUPS = {"Burstable": "/burstable", "BestEffort": "/besteffort"}
+_MEMORY = ("container_memory_rss", "container_memory_usage_bytes", "container_memory_working_set_bytes")
 
 
 class _Metric(NamedTuple):
@@ -25,8 +32,11 @@ class _Metric(NamedTuple):
     labels: dict[str, str] = {}  # noqa: RUF012 - nobody writes to it
 
 
-def cadvisor_metrics(usage: HostUsage) -> bytes:
-    """Return what a kubelet reports of id="/", without descriptors and sockets: they need a look at every process."""
+def cadvisor_metrics(usage: HostUsage, pods: Sequence[PodInfo] = ()) -> bytes:
+    """Return what a kubelet reports of id="/" and of its pods.
+
+    Descriptors and sockets are missing: they need a look at every process.
+    """
     at_seconds = usage.at.timestamp()
     by_name: dict[str, list[Sample]] = {}
     for metric in _measured(usage):
@@ -35,11 +45,44 @@ def cadvisor_metrics(usage: HostUsage) -> bytes:
         by_name.setdefault(metric.name, []).append(Sample("", _ROOT | metric.labels, metric.value))
     for metric in _machine(usage):
         by_name.setdefault(metric.name, []).append(Sample("", metric.labels, metric.value))
+    for name, sample in _pods(pods, usage.at):
+        by_name.setdefault(name, []).append(sample)
     families = []
     for name, samples in by_name.items():
         kind, text = METRICS[name]
         families.append(Family(name, text, kind, samples))
     return exposition(families)
+
+
+def _pods(pods: Sequence[PodInfo], at: datetime) -> Iterator[tuple[str, Sample]]:
+    """Yield what each pod and each of its containers uses."""
+    for pod, containers, total in pod_figures(pods, at):
+        # as with the driver cgroupfs, which is the kubelet's default
+        group = f"/kubepods{_QOS_GROUPS.get(pod.qos_class, '')}/pod{pod.uid}"
+        named = {"namespace": pod.namespace, "pod": pod.name}
+        yield from _used(total, {"container": "", "id": group, "image": "", "name": "", **named}, at)
+        for container, figures in containers:
+            key = container_key(pod.uid, container.name, container.restarts)
+            labels = {
+                "container": container.name,
+                "id": f"{group}/{key}",
+                "image": container.image,
+                "name": key,
+                **named,
+            }
+            yield from _used(figures, labels, at)
+            if container.started_at:
+                began = parse_time(container.started_at).timestamp()
+                yield "container_start_time_seconds", Sample("", format_labels(labels.items()), began)
+
+
+def _used(figures: Figures, labels: dict[str, str], at: datetime) -> Iterator[tuple[str, Sample]]:
+    at_seconds = at.timestamp()
+    cpu = format_labels([*labels.items(), ("cpu", "total")])
+    yield "container_cpu_usage_seconds_total", Sample("", cpu, figures.cpu_nanoseconds / 1e9, at_seconds)
+    text = format_labels(labels.items())
+    for name in _MEMORY:
+        yield name, Sample("", text, figures.memory_bytes, at_seconds)
 
 
 def _measured(usage: HostUsage) -> Iterator[_Metric]:

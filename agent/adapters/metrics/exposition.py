@@ -30,10 +30,16 @@ def _lines(family: Family) -> Iterator[str]:
         number = repr(float(value))
         number = _SPECIAL_NUMBERS.get(number, number)
         timestamp = "" if timestamp_seconds is None else f" {int(timestamp_seconds * 1000)}"
-        yield f"{family.name}{suffix}{_labels(tuple(labels.items()))} {number}{timestamp}\n"
+        text = labels if isinstance(labels, str) else _labels(tuple(labels.items()))
+        yield f"{family.name}{suffix}{text} {number}{timestamp}\n"
 
 
-@lru_cache(maxsize=512)  # the same from scrape to scrape, and half of what formatting them costs
-def _labels(labels: tuple[tuple[str, str], ...]) -> str:
+def format_labels(labels: Iterable[tuple[str, str]]) -> str:
+    """Return labels as they stand in the text; for those of pods, which several samples share."""
     pairs = ",".join([f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(labels)])
     return f"{{{pairs}}}" if pairs else ""
+
+
+_labels = lru_cache(maxsize=512)(
+    format_labels
+)  # the same from scrape to scrape, and half of what formatting them costs

@@ -215,6 +215,7 @@ def _pods(settings: Effective) -> Pods:
     return Pods(
         mode=settings.fake["pods"],
         job_run_seconds=parse_seconds(settings.fake["jobRunFor"]),
+        usage=settings.fake["podUsage"],
         commands=settings.fake["podCommands"],
         allowed_sysctls=tuple(settings.kubelet["allowedUnsafeSysctls"]),
         manifest_path=settings.kubelet["staticPodPath"],

@@ -87,6 +87,7 @@ FAKE = Struct(
         "deregister": Field(BOOL),
         "pods": Field(STRING, "simulate"),
         "jobRunFor": Field(DURATION, "10s", always=True),
+        "podUsage": Field(STRING_MAP),
         "podCommands": Field(STRING, "understand"),
         "statusPage": Field(STRING, "loopback"),
         "strictFlags": Field(BOOL),

@@ -1,6 +1,6 @@
 """Read single facts from a pod object."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from agent.core.model import Container, ContainerStatus, PodObject, PodStatus
@@ -70,6 +70,11 @@ def is_admitted(pod: PodObject) -> bool:
 def is_terminating(pod: PodObject) -> bool:
     """Return whether the pod was deleted in the API and waits for its node."""
     return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def annotations_of(pod: PodObject) -> Mapping[str, str]:
+    """Return the annotations, of which there may be none."""
+    return pod["metadata"].get("annotations") or {}
 
 
 def is_mirror(pod: PodObject) -> bool:

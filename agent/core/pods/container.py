@@ -40,7 +40,7 @@ def started(before: ContainerStatus, container: Container, uid: str, now: dateti
         "name": container["name"],
         "image": image,
         "imageID": _digest(image),
-        "containerID": _container_id(uid, container["name"], count),
+        "containerID": f"{RUNTIME}://{container_key(uid, container['name'], count)}",
         "lastState": {"terminated": ended} if ended else {},
         "ready": False,
         "restartCount": count,
@@ -204,5 +204,6 @@ def _digest(image: str) -> str:
     return f"{image.rpartition(':')[0]}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
 
 
-def _container_id(uid: str, name: str, count: int) -> str:
-    return f"{RUNTIME}://{hashlib.sha256(f'{uid}/{name}/{count}'.encode()).hexdigest()}"
+def container_key(uid: str, name: str, restarts: int) -> str:
+    """Return the ID by which the runtime would know one run of a container."""
+    return hashlib.sha256(f"{uid}/{name}/{restarts}".encode()).hexdigest()

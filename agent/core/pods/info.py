@@ -1,11 +1,11 @@
 """The few facts about a pod that are read often, so that nobody decodes a whole pod (up to 1.5 MB) for one of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from sys import intern
 from typing import NamedTuple
 
-from agent.core.model import Object, PodObject, PodStatus
+from agent.core.model import PodObject
 from agent.core.pods.accessors import (
     RUNNING,
     container_statuses,
@@ -13,16 +13,25 @@ from agent.core.pods.accessors import (
     is_critical,
     is_mirror,
     is_terminating,
+    placed_containers,
     priority,
     termination_grace_seconds,
 )
 from agent.core.pods.resources import PodRequest, qos_class, request_of
 from agent.core.pods.static import mirror_hash
-from agent.core.times import timestamp
+from agent.core.pods.usage import Resource, Usage, container_usage, says_usage
 
-# kubelet v1.36: cri_stats_provider.go, makeContainerStats
-_NO_CPU = {"usageNanoCores": 0, "usageCoreNanoSeconds": 0}
-_NO_MEMORY = {"usageBytes": 0, "workingSetBytes": 0, "rssBytes": 0}
+_NO_RULES: Mapping[Resource, str] = {}
+
+
+class RunningContainer(NamedTuple):
+    """A container that runs, since when, and what it uses; None for nothing."""
+
+    name: str
+    started_at: str | None
+    image: str = ""
+    restarts: int = 0
+    usage: Usage | None = None
 
 
 class PodInfo(NamedTuple):
@@ -41,7 +50,7 @@ class PodInfo(NamedTuple):
     is_terminating: bool  # somebody has deleted it in the API
     mirror_hash: str | None  # the static pod's hash; None for a pod that is no mirror pod
     started_at: str | None
-    running: tuple[tuple[str, str | None], ...]  # the containers that run, and since when
+    running: tuple[RunningContainer, ...]
     states: Mapping[str, int]  # running, waiting or terminated → how many of its main containers
 
     @property
@@ -55,7 +64,7 @@ class PodInfo(NamedTuple):
         return self.mirror_hash is not None
 
 
-def pod_info(pod: PodObject) -> PodInfo:
+def pod_info(pod: PodObject, usage_rules: Mapping[Resource, str] = _NO_RULES) -> PodInfo:
     """Read the facts from the whole object."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     states = Counter(state for main in status.get("containerStatuses") or () for state in main.get("state") or ())
@@ -73,15 +82,23 @@ def pod_info(pod: PodObject) -> PodInfo:
         is_terminating=is_terminating(pod),
         mirror_hash=mirror_hash(pod) if is_mirror(pod) else None,
         started_at=status.get("startTime"),
-        running=tuple(_running(status)),
+        running=tuple(_running(pod, usage_rules)),
         states=dict(states),
     )
 
 
-def _running(status: PodStatus) -> Iterator[tuple[str, str | None]]:
-    for container in container_statuses(status):
-        if running := (container.get("state") or {}).get("running"):
-            yield container["name"], running.get("startedAt")
+def _running(pod: PodObject, rules: Mapping[Resource, str]) -> Iterator[RunningContainer]:
+    specs = {spec["name"]: spec for _, spec in placed_containers(pod)} if says_usage(pod, rules) else {}
+    for status in container_statuses(pod.get("status") or {}):
+        if running := (status.get("state") or {}).get("running"):
+            spec = specs.get(status["name"])
+            yield RunningContainer(
+                name=intern(status["name"]),
+                started_at=running.get("startedAt"),
+                image=intern(str(status.get("image") or "")),
+                restarts=int(status.get("restartCount") or 0),
+                usage=container_usage(pod, spec, rules) if spec else None,
+            )
 
 
 class PodCounts:
@@ -100,13 +117,3 @@ class PodCounts:
         """Do not count a pod any more, in the state in which it was added."""
         self.running_pods -= pod.phase == RUNNING
         self.containers.subtract(pod.states)
-
-
-def pod_stats(pods: Iterable[PodInfo], at: datetime) -> Iterator[Object]:
-    """Yield the stats/v1alpha1 of each pod with a running container: zeros, as for a runtime without figures."""
-    time = {"time": timestamp(at)}
-    nothing = {"cpu": time | _NO_CPU, "memory": time | _NO_MEMORY}
-    for pod in pods:
-        if running := [{"name": name, "startTime": since} | nothing for name, since in pod.running]:
-            reference = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
-            yield {"podRef": reference, "startTime": pod.started_at, "containers": running} | nothing

@@ -70,6 +70,16 @@ def stop_seconds(pod: PodObject) -> float:
     return _seconds(_annotation(pod, f"{_DOMAIN}/stop-after")) or 0.0
 
 
+def check_seconds(text: str) -> str:
+    """Return why an annotation is no duration; an empty text where it is one."""
+    return f'"{text}" is no duration such as 90s, 10m or 1h' if _seconds(text) is None else ""
+
+
+def check_code(text: str) -> str:
+    """Return why an annotation is no exit code; an empty text where it is one."""
+    return f'"{text}" is no exit code from 0 to 999' if _code(text) is None else ""
+
+
 def _annotation(pod: PodObject, key: str) -> str:
     text: str = pod["metadata"].get("annotations", {}).get(key, "")
     return text

@@ -10,13 +10,14 @@ ramp(FROM, TO, DURATION), sine(LOW, HIGH, PERIOD), step(AMOUNT, AMOUNT@TIME, …
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
 
 from agent.core.model import Container, PodObject
-from agent.core.pods.accessors import containers
+from agent.core.pods.accessors import annotations_of
 from agent.core.pods.curve import Curve, Point
 from agent.core.quantity import QuantityError, parse_quantity
 from agent.core.times import parse_nanos
@@ -34,14 +35,6 @@ NOTHING = Curve.constant(0)
 
 class UsageError(ValueError):
     """The value is no usage; the message says what would be one."""
-
-
-class InvalidAnnotation(NamedTuple):
-    """An annotation that says nothing, and why."""
-
-    key: str
-    value: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +60,26 @@ class _Scope:
         return parse_quantity(str(amounts.get(self.resource, "0"))).nano
 
 
+def says_usage(pod: PodObject, rules: Mapping[Resource, str]) -> bool:
+    """Return whether anything says what a container of the pod uses."""
+    return bool(rules) or any("/usage-" in key or key.startswith("usage-") for key in annotations_of(pod))
+
+
 def container_usage(pod: PodObject, container: Container, rules: Mapping[Resource, str]) -> Usage:
-    """Return what a container uses: by the first annotation that makes sense, otherwise by the rules."""
-    return Usage(cpu=_curve(pod, container, "cpu", rules), memory=_curve(pod, container, "memory", rules))
+    """Return what a container uses: by the first annotation that makes sense, otherwise by the rules.
+
+    It is cut off at the container's limits.
+    """
+    return Usage(cpu=_limited(pod, container, "cpu", rules), memory=_limited(pod, container, "memory", rules))
 
 
-def invalid_annotations(pod: PodObject) -> Iterator[InvalidAnnotation]:
-    """Yield the annotations about usage that say nothing."""
-    annotations = pod["metadata"].get("annotations") or {}
-    specs = {spec["name"]: spec for spec in containers(pod)}
-    for resource in get_args(Resource):
-        prefix = f"usage-{resource}.{_DOMAIN}/"
-        for key, value in annotations.items():
-            names = [key.removeprefix(prefix)] if key.startswith(prefix) else list(specs)[:1]
-            if not key.startswith(prefix) and key not in {f"{_DOMAIN}/usage-{resource}", f"{_KWOK}/usage-{resource}"}:
-                continue
-            if names and names[0] not in specs:
-                yield InvalidAnnotation(key, value, f'the pod has no container "{names[0]}"')
-                continue
-            try:
-                parse_usage(value, _Scope(resource, specs[names[0]], ""))
-            except UsageError as error:
-                yield InvalidAnnotation(key, value, str(error))
-
-
-def check_rule(resource: Resource, text: str) -> None:
-    """Raise UsageError for a rule of the settings that says nothing."""
-    parse_usage(text, _Scope(resource, {"name": "", "image": ""}, ""))
+def check_usage(text: str) -> str:
+    """Return why a value says nothing; an empty text where it says something."""
+    try:
+        parse_usage(text, _Scope("cpu", {"name": "", "image": ""}, ""))
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def parse_usage(text: str, scope: _Scope) -> Curve:
@@ -110,8 +96,20 @@ def parse_usage(text: str, scope: _Scope) -> Curve:
     return reader([part.strip() for part in shape[2].split(",")], scope)
 
 
+def _limited(pod: PodObject, container: Container, resource: Resource, rules: Mapping[Resource, str]) -> Curve:
+    limit = _Scope(resource, container, "").share_of("limit")
+    curve = _curve(pod, container, resource, rules)
+    return _shared(curve.at_most(limit) if limit > 0 else curve)
+
+
+@lru_cache(maxsize=256)
+def _shared(curve: Curve) -> Curve:
+    """Return the first of equal curves, so that the pods of a workload have one in memory."""
+    return curve
+
+
 def _curve(pod: PodObject, container: Container, resource: Resource, rules: Mapping[Resource, str]) -> Curve:
-    annotations, name = pod["metadata"].get("annotations") or {}, container["name"]
+    annotations, name = annotations_of(pod), container["name"]
     scope = _Scope(resource, container, f"{pod['metadata']['uid']}/{name}/{resource}")
     keys = (f"usage-{resource}.{_DOMAIN}/{name}", f"{_DOMAIN}/usage-{resource}", f"{_KWOK}/usage-{resource}")
     for text in (*(annotations.get(key) for key in keys), rules.get(resource)):

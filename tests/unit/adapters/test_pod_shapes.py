@@ -12,10 +12,11 @@ from agent.core.patch import status_patch
 from agent.core.pods.admission import AdmissionContext, rejected_status, rejection
 from agent.core.pods.events import pod_events, removal_events
 from agent.core.pods.eviction import rank_for_eviction
-from agent.core.pods.info import pod_info, pod_stats
+from agent.core.pods.info import pod_info
 from agent.core.pods.ip_allocator import host_addresses, pod_ranges
 from agent.core.pods.lifecycle import next_status
 from agent.core.pods.resources import request_of
+from agent.core.pods.stats import pod_stats
 from agent.core.pods.status import PodContext
 from agent.core.pressure import Threshold, ThresholdValue
 from agent.core.times import timestamp

@@ -7,6 +7,7 @@ from agent.adapters.metrics.kubelet_metrics import KubeletMetrics
 from agent.adapters.server.containers import ContainerEndpoints
 from agent.controllers.pod_store import PodStore
 from agent.core.metrics import Registry
+from agent.core.pods.info import RunningContainer
 from tests.settings import Config
 
 
@@ -71,7 +72,7 @@ def test_metrics_need_no_decoding():
     pods.upsert(pod("a", "2", phase="Running", startTime="2026-01-01T00:00:00Z", containerStatuses=[running]))
     (info,) = pods.infos()
     assert (info.namespace, info.name, info.uid, info.phase) == ("ns", "a", "uid-a", "Running")
-    assert (info.running, info.states) == ((("c", "2026-01-01T00:00:00Z"),), {"running": 1})
+    assert (info.running, info.states) == ((RunningContainer("c", "2026-01-01T00:00:00Z"),), {"running": 1})
 
 
 def test_counts_follow_every_change():

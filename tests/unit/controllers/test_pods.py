@@ -33,6 +33,23 @@ async def test_a_pod_is_told_to_be_coming_and_then_to_run(controller, workers, p
     assert told.events == [("a", "Pulled"), ("a", "Created"), ("a", "Started")]
 
 
+async def test_an_annotation_that_says_nothing_is_reported_once_for_each_value(controller, workers, pods, told):
+    def reported():
+        return [event for event in told.events if event[1] == "InvalidFakeKubeletAnnotation"]
+
+    async with running(workers):
+        pods.add("a")
+        pods.mark("a", annotations={"fake-kubelet.dev/run-for": "soon"})
+        await settle()
+        assert (pods.phase("a"), len(reported())) == ("Running", 1)
+        pods.mark("a", labels={"x": "y"})
+        await settle()
+        assert len(reported()) == 1
+        pods.mark("a", annotations={"fake-kubelet.dev/run-for": "later"})
+        await settle()
+        assert len(reported()) == 2
+
+
 async def test_of_many_pods_each_is_told_once(controller, workers, pods):
     for number in range(100):
         pods.add(f"p{number}")

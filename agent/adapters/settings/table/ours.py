@@ -82,6 +82,13 @@ OWN_ROWS = (
     ),
     Flag("job-run-for", "duration", OURS, "How long the containers of a Job's pod seem to run.", field="jobRunFor"),
     Flag(
+        "pod-usage",
+        "map",
+        OURS,
+        "What containers use unless their pod says it, such as cpu=60% of request,memory=80% of limit.",
+        field="podUsage",
+    ),
+    Flag(
         "pod-commands",
         "string",
         OURS,

@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -6,6 +7,7 @@ import pytest
 from agent.adapters.metrics.cadvisor_metrics import cadvisor_metrics
 from agent.adapters.metrics.stats_provider import StatsProvider, resource_metrics
 from agent.core.model import HostSnapshot
+from agent.core.pods.info import pod_info
 from agent.core.usage import (
     CgroupUsage,
     CpuUsage,
@@ -66,6 +68,57 @@ def test_a_page_without_figures_says_so():
         "resource_scrape_error 1.0"
     ]
     assert "container_scrape_error 1.0\n" in cadvisor_metrics(NOTHING).decode()
+
+
+def pod_infos():
+    status = {
+        "startTime": "2023-11-14T22:13:10Z",  # ten seconds before the usage
+        "qosClass": "Burstable",
+        "containerStatuses": [
+            {
+                "name": "c",
+                "image": "nginx:1",
+                "restartCount": 0,
+                "state": {"running": {"startedAt": "2023-11-14T22:13:15Z"}},
+            }
+        ],
+    }
+    annotations = {"fake-kubelet.dev/usage-cpu": "200m", "kwok.x-k8s.io/usage-memory": "64Mi"}
+    metadata = {"name": "web", "namespace": "ns", "uid": "u", "annotations": annotations}
+    return [
+        pod_info({"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}, "status": status})
+    ]
+
+
+def test_the_page_of_resources_shows_pods_and_containers_under_a_kubelets_names():
+    page = resource_metrics(USAGE, pod_infos()).decode().splitlines()
+    samples, names = [line for line in page if line[0] != "#"], [line.split()[2] for line in page if "# TYPE" in line]
+    labels, at = 'namespace="ns",pod="web"', "1700000000123"
+    assert [line for line in samples if "pod=" in line] == [
+        f'container_cpu_usage_seconds_total{{container="c",{labels}}} 1.0246 {at}',
+        f'container_memory_working_set_bytes{{container="c",{labels}}} 67108864.0 {at}',
+        f'container_start_time_seconds{{container="c",{labels}}} 1699999995.0',
+        f'container_swap_usage_bytes{{container="c",{labels}}} 0.0 {at}',
+        f"pod_cpu_usage_seconds_total{{{labels}}} 1.0246 {at}",
+        f"pod_memory_working_set_bytes{{{labels}}} 67108864.0 {at}",
+        f"pod_swap_usage_bytes{{{labels}}} 0.0 {at}",
+    ]
+    assert names == sorted(names)
+    assert "# TYPE container_cpu_usage_seconds_total counter" in page
+
+
+def test_the_page_of_cadvisor_shows_pods_and_containers_by_their_cgroups():
+    page = cadvisor_metrics(USAGE, pod_infos()).decode().splitlines()
+    key, group, at = hashlib.sha256(b"u/c/0").hexdigest(), "/kubepods/burstable/podu", "1700000000123"
+    container = f'id="{group}/{key}",image="nginx:1",name="{key}",namespace="ns",pod="web"'
+    pod = f'id="{group}",image="",name="",namespace="ns",pod="web"'
+    assert f'container_cpu_usage_seconds_total{{container="c",cpu="total",{container}}} 1.0246 {at}' in page
+    assert f'container_cpu_usage_seconds_total{{container="",cpu="total",{pod}}} 1.0246 {at}' in page
+    assert f'container_start_time_seconds{{container="c",{container}}} 1699999995.0' in page
+    for kind in ("rss", "usage_bytes", "working_set_bytes"):
+        assert f'container_memory_{kind}{{container="c",{container}}} 67108864.0 {at}' in page
+        assert f'container_memory_{kind}{{container="",{pod}}} 67108864.0 {at}' in page
+    assert len([line for line in page if line == "# TYPE container_cpu_usage_seconds_total counter"]) == 1
 
 
 @pytest.mark.parametrize(

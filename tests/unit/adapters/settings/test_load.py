@@ -225,6 +225,8 @@ def test_flags_about_eviction_find_their_place():
         (["--extended-resources=a.b/c=-1"], '--extended-resources value failed to parse: "a.b/c" cannot be negative'),
         (["--capacity-from=moon"], "--capacity-from must be host or cgroup"),
         (["--sensor-interval=0s"], "--sensor-interval must be greater than 0"),
+        (["--pod-usage=disk=1"], '--pod-usage must be cpu or memory, not "disk"'),
+        (["--pod-usage=cpu=60%"], '--pod-usage cpu: "60%" is no share; write "60% of request" or "80% of limit"'),
         (["--pod-commands=run"], '--pod-commands must be understand or ignore, not "run"'),
         (["--status-page=some"], '--status-page must be loopback, all or none, not "some"'),
     ],
@@ -239,6 +241,17 @@ def test_what_is_said_about_pods_finds_its_place():
     assert load(["--hostname-override=n", *flags]).node.pods == Pods(
         mode="refuse", job_run_seconds=60, commands="ignore", allowed_sysctls=("kernel.msg*", "net.*")
     )
+
+
+def test_what_pods_use_is_said_by_a_flag_or_a_field(tmp_path):
+    rules = {"cpu": "60% of request", "memory": "80% of limit"}
+    assert load([]).node.pods.usage == {}
+    assert load(["--pod-usage=cpu=60% of request,memory=80% of limit"]).node.pods.usage == rules
+    file = tmp_path / "kubelet.yaml"
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n---\n"
+    fake = "apiVersion: fake-kubelet.dev/v1alpha1\nkind: FakeKubeletConfiguration\n"
+    file.write_text(f"{kubelet}{fake}podUsage: {{cpu: 60% of request, memory: 80% of limit}}\n")
+    assert load([f"--config={file}"]).node.pods.usage == rules
 
 
 def test_who_sees_the_page_is_said_by_a_flag_or_a_field(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.pods.curve import Curve, Point
-from agent.core.pods.usage import NOTHING, Usage, UsageError, check_rule, container_usage, invalid_annotations
+from agent.core.pods.usage import NOTHING, Usage, check_usage, container_usage
 from tests.unit.core.pods.builders import container, pod
 
 MILLI, MEBI, MINUTE = 10**6, 2**20 * 10**9, 60_000
@@ -25,7 +25,7 @@ def cpu(value: str) -> Curve:
     ("value", "curve"),
     [
         ("250m", Curve.constant(250 * MILLI)),
-        (" 2 ", Curve.constant(2000 * MILLI)),
+        (" 1 ", Curve.constant(1000 * MILLI)),
         ("60% of request", Curve.constant(120 * MILLI)),
         ("12.5% of limit", Curve.constant(125 * MILLI)),
         ("ramp(0,500m,10m)", Curve.ramp(0, 500 * MILLI, 10 * MINUTE)),
@@ -40,6 +40,21 @@ def cpu(value: str) -> Curve:
 )
 def test_a_value_is_an_amount_a_share_or_a_shape(value: str, curve: Curve) -> None:
     assert cpu(value) == curve
+
+
+def test_usage_is_cut_off_at_the_limits_of_the_container() -> None:
+    found = usage({"fake-kubelet.dev/usage-cpu": "2", "fake-kubelet.dev/usage-memory": "ramp(64Mi,256Mi,10m)"})
+    assert found.cpu == Curve.constant(1000 * MILLI)
+    assert [found.memory.at(at * MINUTE) // MEBI for at in (0, 10)] == [64, 128]
+    unlimited = container()
+    assert container_usage(pod(unlimited, annotations={"fake-kubelet.dev/usage-cpu": "2"}), unlimited, {}).cpu.at(
+        0
+    ) == (2000 * MILLI)
+
+
+def test_pods_of_a_workload_share_their_curves() -> None:
+    first, second = (cpu("sine(100m,400m,1h)") for _ in range(2))
+    assert first is second
 
 
 def test_without_annotation_and_rule_nothing_is_used() -> None:
@@ -83,15 +98,8 @@ def test_an_annotation_that_says_nothing_leaves_it_to_the_next() -> None:
     ],
 )
 def test_a_wrong_value_is_named(value: str, reason: str) -> None:
-    key = "fake-kubelet.dev/usage-cpu"
-    assert list(invalid_annotations(pod(SIZED, annotations={key: value}))) == [(key, value, reason)]
-    with pytest.raises(UsageError) as raised:
-        check_rule("cpu", value)
-    assert str(raised.value) == reason
+    assert check_usage(value) == reason
 
 
-def test_an_annotation_for_a_container_that_is_not_there_is_named() -> None:
-    key = "usage-cpu.fake-kubelet.dev/other"
-    assert list(invalid_annotations(pod(SIZED, annotations={key: "1m", "example.com/x": "y"}))) == [
-        (key, "1m", 'the pod has no container "other"')
-    ]
+def test_a_value_that_says_something_has_no_fault() -> None:
+    assert check_usage("sine(10% of request, 50% of limit, 90s)") == ""
