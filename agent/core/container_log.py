@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent.core.model import ContainerState, ContainerStatus, PodObject
 from agent.core.pods.accessors import container_statuses, placed_containers
-from agent.core.pods.command import CommandPlan, command_plan
+from agent.core.pods.command import CommandPlan, command_plan, has_short_commands
 from agent.core.times import parse_time
 
 _SECOND = timedelta(seconds=1)
@@ -117,7 +117,7 @@ def _has_container_id(state: ContainerState) -> bool:
 
 def _plan(pod: PodObject, container: str) -> CommandPlan | None:
     spec = next((spec for _, spec in placed_containers(pod) if spec["name"] == container), None)
-    return command_plan(pod, spec) if spec else None
+    return command_plan(pod, spec) if spec and has_short_commands(pod) else None
 
 
 def _printed(plan: CommandPlan, began_at: datetime) -> Iterator[Line]:

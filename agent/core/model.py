@@ -168,6 +168,7 @@ class PodSpec(TypedDict, total=False):
     resources: ResourceRequirements
     restartPolicy: str
     securityContext: Object
+    serviceAccountName: str
     terminationGracePeriodSeconds: int
     tolerations: list[Object]
     volumes: list[Object]

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.model import Container, PodObject
+from agent.core.pods.accessors import placed_containers
 from agent.core.pods.environment import environment, expanded, file
 
 _LONGEST_SCRIPT = 16_384
+_LONGEST_COMMANDS = 65_536  # of a pod, its environment variables included
+_SMALLEST_VARIABLE = 16
 _MOST_COMMANDS = 1000
 _DEEPEST = 8  # shells within shells
 _MOST_OUTPUT = 65_536
@@ -59,6 +62,20 @@ class _Unknown(Exception):
 
 Files = Callable[[str], str | None]
 """The content of a file by its path; None if it is not known."""
+
+
+def has_short_commands(pod: PodObject) -> bool:
+    """Return whether the commands of a pod are short enough together to be read again with each look at it.
+
+    An API server stores 1.5 MB of them, for which the event loop would stand still; such a pod has none for us.
+    """
+    left = _LONGEST_COMMANDS
+    for _, container in placed_containers(pod):
+        left -= sum(map(len, (*(container.get("command") or ()), *(container.get("args") or ()))))
+        left -= sum(len(entry.get("value") or "") + _SMALLEST_VARIABLE for entry in container.get("env") or ())
+        if left < 0:
+            return False
+    return True
 
 
 def command_plan(pod: PodObject, container: Container) -> CommandPlan | None:

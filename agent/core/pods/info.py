@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from sys import intern
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from agent.core.pods.resources import PodRequest, qos_class, request_of
 from agent.core.pods.static import mirror_hash
 from agent.core.pods.usage import Resource, Usage, container_usage, says_usage
 
+_MOST_CONTAINERS = 50  # of a pod that seem to use something: each curve takes memory
 _NO_RULES: Mapping[Resource, str] = {}
 
 
@@ -88,7 +90,8 @@ def pod_info(pod: PodObject, usage_rules: Mapping[Resource, str] = _NO_RULES) ->
 
 
 def _running(pod: PodObject, rules: Mapping[Resource, str]) -> Iterator[RunningContainer]:
-    specs = {spec["name"]: spec for _, spec in placed_containers(pod)} if says_usage(pod, rules) else {}
+    placed = islice(placed_containers(pod), _MOST_CONTAINERS if says_usage(pod, rules) else 0)
+    specs = {spec["name"]: spec for _, spec in placed}
     for status in container_statuses(pod.get("status") or {}):
         if running := (status.get("state") or {}).get("running"):
             spec = specs.get(status["name"])

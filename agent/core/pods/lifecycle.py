@@ -6,6 +6,7 @@ No other state is kept, so another process continues where this one has stopped.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from agent.core.model import Container, ContainerStatus, PodObject, PodStatus
@@ -28,7 +29,7 @@ from agent.core.pods.accessors import (
     is_terminal,
     placed_containers,
 )
-from agent.core.pods.command import command_plan
+from agent.core.pods.command import command_plan, has_short_commands
 from agent.core.pods.status import (
     PodContext,
     has_run_any,
@@ -56,7 +57,7 @@ def next_status(pod: PodObject, context: PodContext) -> NextStatus:
     return _Lifecycle(pod, context).next_status()
 
 
-@dataclass(slots=True)
+@dataclass
 class _Lifecycle:
     """One computation of the next status; `statuses` and `due` are its working state."""
 
@@ -128,7 +129,7 @@ class _Lifecycle:
 
     def _move(self, place: str, spec: Container) -> None:
         """Start a container, end it, let it back off and restart it, as far as that is due."""
-        command = command_plan(self._pod_with_addresses, spec) if self.context.understands_commands else None
+        command = command_plan(self._pod_with_addresses, spec) if self._understands_commands else None
         plan = run_plan(self.pod, place, spec, job_seconds=self.context.job_seconds, command=command)
         status = self.statuses[spec["name"]]
         if not container.has_run(status):
@@ -137,7 +138,11 @@ class _Lifecycle:
             status = moved
         self.statuses[spec["name"]] = status
 
-    @property
+    @cached_property
+    def _understands_commands(self) -> bool:
+        return self.context.understands_commands and has_short_commands(self.pod)
+
+    @cached_property
     def _pod_with_addresses(self) -> PodObject:
         """The pod as its containers see it when they start: its addresses come with the status of that moment."""
         return {**self.pod, "status": {**network(self.pod, self.context), **self.pod.get("status", {})}}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
+from zlib import crc32
 
 from agent.core.model import Container, PodObject
 from agent.core.pods.accessors import annotations_of
@@ -27,6 +28,7 @@ _DOMAIN, _KWOK = "fake-kubelet.dev", "kwok.x-k8s.io"
 _LONGEST_VALUE = 1024
 _MOST_NANO = 10**27  # an exabyte
 _MOST_STEPS = 100
+_SEEDS = 64
 _SHAPE = re.compile(r"([a-z]+)\((.*)\)")
 _SHARE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)% of (request|limit)")
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
@@ -98,19 +100,18 @@ def parse_usage(text: str, scope: _Scope) -> Curve:
 
 def _limited(pod: PodObject, container: Container, resource: Resource, rules: Mapping[Resource, str]) -> Curve:
     limit = _Scope(resource, container, "").share_of("limit")
-    curve = _curve(pod, container, resource, rules)
-    return _shared(curve.at_most(limit) if limit > 0 else curve)
+    return _cut(_curve(pod, container, resource, rules), limit)
 
 
-@lru_cache(maxsize=256)
-def _shared(curve: Curve) -> Curve:
-    """Return the first of equal curves, so that the pods of a workload have one in memory."""
-    return curve
+@lru_cache(maxsize=512)
+def _cut(curve: Curve, limit: int) -> Curve:
+    """Return the curve within a limit, or the first of equal ones: the pods of a workload have one in memory."""
+    return curve.at_most(limit) if limit > 0 else curve
 
 
 def _curve(pod: PodObject, container: Container, resource: Resource, rules: Mapping[Resource, str]) -> Curve:
     annotations, name = annotations_of(pod), container["name"]
-    scope = _Scope(resource, container, f"{pod['metadata']['uid']}/{name}/{resource}")
+    scope = _Scope(resource, container, _seed(f"{pod['metadata']['uid']}/{name}/{resource}"))
     keys = (f"usage-{resource}.{_DOMAIN}/{name}", f"{_DOMAIN}/usage-{resource}", f"{_KWOK}/usage-{resource}")
     for text in (*(annotations.get(key) for key in keys), rules.get(resource)):
         if text:
@@ -119,6 +120,11 @@ def _curve(pod: PodObject, container: Container, resource: Resource, rules: Mapp
             except UsageError:
                 continue  # an event says so
     return NOTHING
+
+
+def _seed(name: str) -> str:
+    """Return one of a few seeds: a curve of its own for each of thousands of containers would take much memory."""
+    return str(crc32(name.encode()) % _SEEDS)
 
 
 def _amount(text: str, scope: _Scope) -> int:
@@ -161,7 +167,7 @@ def _sine(parts: list[str], scope: _Scope) -> Curve:
     low, high, period_ms = _three("sine", parts, scope)
     if period_ms < 1000:
         raise UsageError("the period of sine is at least 1s")
-    return Curve.sine(low, high, period_ms)
+    return _sine_curve(low, high, period_ms)
 
 
 def _step(parts: list[str], scope: _Scope) -> Curve:
@@ -182,9 +188,12 @@ def _noise(parts: list[str], scope: _Scope) -> Curve:
     spread = _PERCENT.fullmatch(parts[1]) if len(parts) == 2 else None
     if spread is None:
         raise UsageError("noise takes an amount and a percentage, as noise(200m, 10%)")
-    return Curve.noise(_amount(parts[0], scope), float(spread[1]) / 100, scope.seed)
+    return _noise_curve(_amount(parts[0], scope), float(spread[1]) / 100, scope.seed)
 
 
+# A pod is read again with each of its changes.
+_sine_curve = lru_cache(maxsize=256)(Curve.sine)
+_noise_curve = lru_cache(maxsize=256)(Curve.noise)
 _SHAPES: Mapping[str, Callable[[list[str], _Scope], Curve]] = {
     "ramp": _ramp,
     "sine": _sine,

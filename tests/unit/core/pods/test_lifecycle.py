@@ -220,6 +220,15 @@ def test_an_init_container_takes_as_long_as_its_command_and_may_fail():
     assert (failed.status["phase"], failed.state("first")) == ("Failed", "ended 1")
 
 
+def test_the_commands_of_a_pod_that_has_very_many_of_them_are_not_read():
+    def ends(count):
+        long = container("main", **shell("exit 3;" + "echo hi;" * 1000))
+        others = [container(f"c{number}", **shell("echo hi;" * 1000)) for number in range(count)]
+        return Life(pod(long, *others, restartPolicy="Never")).state()
+
+    assert [ends(7), ends(8)] == ["ended 3", "running"]
+
+
 def test_a_command_that_fails_is_restarted_with_back_off():
     life = Life(pod(container(command=["false"])))
     assert (life.state(), life.restarts()) == ("CrashLoopBackOff", 1)

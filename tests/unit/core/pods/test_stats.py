@@ -86,3 +86,14 @@ def test_a_container_without_a_start_and_one_that_starts_tomorrow_have_used_noth
     for state in ({"startedAt": None}, {"startedAt": "2026-01-03T00:00:00Z"}):
         running = [{"name": "main", "image": "i", "restartCount": 0, "state": {"running": state}}]
         assert total(usage, containerStatuses=running).cpu_nanoseconds == 0
+
+
+def test_of_very_many_containers_the_first_ones_use_something() -> None:
+    names = [f"c{number}" for number in range(1000)]
+    running = [{"name": name, "image": "i", "restartCount": 0, "state": RUNS} for name in names]
+    metadata: Any = {"name": "p", "namespace": "ns", "uid": "u", "annotations": {"fake-kubelet.dev/usage-memory": "1"}}
+    spec: Any = {"containers": [{"name": name, "image": "i"} for name in names]}
+    (found,) = pod_figures(
+        [pod_info({"metadata": metadata, "spec": spec, "status": {"containerStatuses": running}})], NOW
+    )
+    assert (len(found.containers), found.total.memory_bytes) == (1000, 50)

@@ -35,11 +35,18 @@ def cpu(value: str) -> Curve:
             "step(100m, 400m@5m, 100m@15m)",
             Curve.steps([Point(0, 100 * MILLI), Point(5 * MINUTE, 400 * MILLI), Point(15 * MINUTE, 100 * MILLI)]),
         ),
-        ("noise(200m,10%)", Curve.noise(200 * MILLI, 0.1, "u1/main/cpu")),
     ],
 )
 def test_a_value_is_an_amount_a_share_or_a_shape(value: str, curve: Curve) -> None:
     assert cpu(value) == curve
+
+
+def test_noise_is_the_same_for_the_same_container_and_another_for_most_others() -> None:
+    noisy = {"fake-kubelet.dev/usage-cpu": "noise(200m,10%)"}
+    curves = {container_usage(pod(container(name), annotations=noisy), container(name), {}).cpu for name in "abcdefgh"}
+    assert cpu("noise(200m,10%)") == cpu("noise( 200m, 10% )")
+    assert len(curves) > 4
+    assert all(180 * MILLI <= point.nano <= 220 * MILLI for curve in curves for point in curve.points)
 
 
 def test_usage_is_cut_off_at_the_limits_of_the_container() -> None:
