@@ -78,7 +78,7 @@ def _run_log(pod: PodObject, container: str, state: ContainerState, *, understan
     run = state["running"] if "running" in state else state["terminated"]  # either may be empty
     began_at = _time(run.get("startedAt"))
     plan = _plan(pod, container) if understands_commands else None
-    if plan is None:
+    if plan is None or (plan.run_seconds is None and not plan.output):
         return RunLog(began_at, list(_story(pod, container, state, began_at)), goes_on=False)
     lines: Sequence[Line] = list(_printed(plan, began_at))
     if ended := state.get("terminated"):

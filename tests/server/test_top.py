@@ -159,19 +159,23 @@ def test_kubectl_top_shows_what_the_containers_of_a_pod_seem_to_use(
         control_plane.api.delete(f"{PODS}/{POD}?gracePeriodSeconds=0")
     print(rows)
     # What main uses is cut off at its limit; side says its own, and its memory as KWOK would read it.
-    assert rows == {"main": ["300m", "64Mi"], "side": ["120m", "32Mi"]}
+    # And what idle uses is little, but not nothing, or metrics-server would not show the pod.
+    assert rows == {"main": ["300m", "64Mi"], "side": ["120m", "32Mi"], "idle": ["1m", "0Mi"]}
 
 
 def _pod_that_uses_something() -> dict[str, Any]:
     annotations = {
         "fake-kubelet.dev/usage-cpu": "2",
         "usage-cpu.fake-kubelet.dev/side": "60% of request",
+        "usage-cpu.fake-kubelet.dev/idle": "0",
         "usage-memory.fake-kubelet.dev/main": "64Mi",
+        "usage-memory.fake-kubelet.dev/idle": "60% of request",
         "kwok.x-k8s.io/usage-memory": "32Mi",
     }
     containers = [
         {"name": "main", "image": "nginx", "resources": {"limits": {"cpu": "300m"}, "requests": {"cpu": "1m"}}},
         {"name": "side", "image": "nginx", "resources": {"requests": {"cpu": "200m"}}},
+        {"name": "idle", "image": "nginx"},
     ]
     spec = {"nodeName": NAME, "automountServiceAccountToken": False, "containers": containers}
     metadata = {"name": POD, "namespace": "default", "annotations": annotations}

@@ -40,6 +40,5 @@ def format_labels(labels: Iterable[tuple[str, str]]) -> str:
     return f"{{{pairs}}}" if pairs else ""
 
 
-_labels = lru_cache(maxsize=512)(
-    format_labels
-)  # the same from scrape to scrape, and half of what formatting them costs
+# The same from scrape to scrape, and half of what formatting them costs.
+_labels = lru_cache(maxsize=512)(format_labels)

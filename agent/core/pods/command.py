@@ -25,7 +25,6 @@ _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _BUILT_IN = frozenset({"exit", "echo", "true", "false", ":"})  # of these, only echo, true and false are programs, too
 _PROGRAMS = _SHELLS | {"sleep", "echo", "true", "false", "cat"}
 _IMAGES_WITHOUT_ENTRYPOINT = frozenset({"busybox", "alpine", "debian", "ubuntu"})  # their args are the command
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _VALUE = r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 _SPECIAL = r"""\s;&|<>()$`"'\\*?\[\]{}~\#!"""  # characters that mean something to a shell

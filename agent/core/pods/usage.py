@@ -33,6 +33,7 @@ _SHAPE = re.compile(r"([a-z]+)\((.*)\)")
 _SHARE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)% of (request|limit)")
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%")
 NOTHING = Curve.constant(0)
+_PAUSE: Mapping[Resource, Curve] = {"cpu": Curve.constant(10**5), "memory": Curve.constant(512 * 2**10 * 10**9)}
 
 
 class UsageError(ValueError):
@@ -70,7 +71,8 @@ def says_usage(pod: PodObject, rules: Mapping[Resource, str]) -> bool:
 def container_usage(pod: PodObject, container: Container, rules: Mapping[Resource, str]) -> Usage:
     """Return what a container uses: by the first annotation that makes sense, otherwise by the rules.
 
-    It is cut off at the container's limits.
+    It is cut off at the container's limits, and where it is nothing, a container uses what a pause container does:
+    metrics-server shows no pod of which one container uses nothing.
     """
     return Usage(cpu=_limited(pod, container, "cpu", rules), memory=_limited(pod, container, "memory", rules))
 
@@ -100,7 +102,8 @@ def parse_usage(text: str, scope: _Scope) -> Curve:
 
 def _limited(pod: PodObject, container: Container, resource: Resource, rules: Mapping[Resource, str]) -> Curve:
     limit = _Scope(resource, container, "").share_of("limit")
-    return _cut(_curve(pod, container, resource, rules), limit)
+    curve = _curve(pod, container, resource, rules)
+    return _PAUSE[resource] if curve == NOTHING else _cut(curve, limit)
 
 
 @lru_cache(maxsize=512)

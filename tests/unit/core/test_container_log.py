@@ -132,6 +132,11 @@ def test_a_line_of_a_command_has_the_time_at_which_it_was_printed():
     assert container_log(pod(terminated(0), **PLAIN), "c", options) == b"2026-01-01T10:00:05.500000000Z there\n"
 
 
+def test_a_command_that_says_nothing_before_it_is_not_understood_any_more_has_the_log_of_any_other():
+    served = pod(RUNNING, command=["sh", "-c", "sleep 1; ./server"])
+    assert b"in name only" in container_log(served, "c", LogOptions())
+
+
 def test_where_commands_are_ignored_the_log_tells_the_containers_life():
     run = run_log(pod(RUNNING, **PLAIN), "c", previous=False, understands_commands=False)
     assert (len(run.lines), run.goes_on, "in name only" in run.lines[0].text) == (1, False, True)

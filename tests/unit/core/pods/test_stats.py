@@ -14,7 +14,7 @@ NOTHING = {
     "cpu": {"time": TIME, "usageNanoCores": 0, "usageCoreNanoSeconds": 0},
     "memory": {"time": TIME, "usageBytes": 0, "workingSetBytes": 0, "rssBytes": 0},
 }
-MEBI = 2**20
+MEBI, PAUSE = 2**20, 2**19
 
 
 def info(annotations: dict[str, str] | None = None, **status: Any) -> PodInfo:
@@ -71,7 +71,7 @@ def test_a_container_shows_its_usage_of_now_and_its_cpu_time_since_it_has_starte
 
 def test_a_pod_uses_what_its_containers_use_together() -> None:
     usage = {"fake-kubelet.dev/usage-cpu": "100m", "usage-memory.fake-kubelet.dev/side": "1Mi"}
-    assert total(usage, initContainerStatuses=side(RUNS)) == Figures(200 * 10**6, 3000 * 10**6, MEBI)
+    assert total(usage, initContainerStatuses=side(RUNS)) == Figures(200 * 10**6, 3000 * 10**6, MEBI + PAUSE)
 
 
 def test_cpu_time_never_falls_and_grows_by_the_limit_at_most() -> None:

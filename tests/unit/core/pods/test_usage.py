@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.pods.curve import Curve, Point
-from agent.core.pods.usage import NOTHING, Usage, check_usage, container_usage
+from agent.core.pods.usage import Usage, check_usage, container_usage
 from tests.unit.core.pods.builders import container, pod
 
 MILLI, MEBI, MINUTE = 10**6, 2**20 * 10**9, 60_000
@@ -64,8 +64,10 @@ def test_pods_of_a_workload_share_their_curves() -> None:
     assert first is second
 
 
-def test_without_annotation_and_rule_nothing_is_used() -> None:
-    assert usage() == Usage(NOTHING, NOTHING)
+@pytest.mark.parametrize("cpu", ["0", "much"])
+def test_a_container_uses_no_less_than_a_pause_container(cpu: str) -> None:
+    pause = Usage(Curve.constant(MILLI // 10), Curve.constant(MEBI // 2))
+    assert usage({"fake-kubelet.dev/usage-cpu": cpu}, {"memory": "0"}) == pause
 
 
 def test_a_rule_is_for_what_no_annotation_says() -> None:
