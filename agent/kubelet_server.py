@@ -25,11 +25,12 @@ from agent.adapters.server.tls import Tls, log_unsupported
 from agent.adapters.tls import memory_file, path_of
 from agent.controllers.certificates import CertificateController, WantedCertificate
 from agent.controllers.csr import CSRRequester
-from agent.core.config import Config, Serving
+from agent.core.config import Certificates, Config, Serving
 from agent.core.csr import serving_template
 from agent.core.model import NodeAddress
+from agent.core.routing import NodePath
 from agent.machinery.runner import Controller, Runnable, Scheduling
-from agent.ports import NotSigned, ReviewApi, StartError
+from agent.ports import Clock, NotSigned, ReviewApi, StartError
 
 if TYPE_CHECKING:
     from agent.adapters.server.http_protocol import Handler
@@ -72,14 +73,16 @@ class KubeletServerBuilder:
         controllers: list[Controller] = []
         trust: list[Tls] = []
         if serving.enabled:
-            tls = await _load_tls(serving, self.credentials)
+            tls = await load_tls(serving, self.credentials)
             trust.append(tls)
             if self.config.process.certificates.serving_by_request:
                 certificate, controller = self._signed_by_cluster(tls)
                 controllers.append(controller)
                 loops.append(certificate)
             else:
-                certificate, loop = await self._from_files(tls)
+                certificate, loop = await stored_certificate(
+                    self.config.process.certificates, tls, self.scheduling.clock, host=self.config.node.node_name
+                )
                 loops.append(loop)
             listeners.append(self._authenticated(certificate))
         if serving.read_only_port:
@@ -95,7 +98,10 @@ class KubeletServerBuilder:
             from agent.adapters.server.auth_filter import AuthFilter  # noqa: PLC0415  as above
 
             auth_filter = AuthFilter(
-                serving=serving, node_name=self.config.node.node_name, reviews=self.reviews, clock=clock
+                serving=serving,
+                node_of=partial(NodePath, self.config.node.node_name),
+                reviews=self.reviews,
+                clock=clock,
             )
             table = full_table(serving, self.sources, self.metrics, clock)
             return KubeletApi(table, metrics=self.metrics, clock=clock, auth_filter=auth_filter).answer
@@ -124,7 +130,7 @@ class KubeletServerBuilder:
         files = (Path(settings.serving_certificate), Path(settings.serving_key))
         folder = Path(settings.directory)
         store = PemStore(folder, "kubelet-server", other=files if settings.serving_certificate else None)
-        certificate = self._serving_certificate(store.path, store.path, tls)
+        certificate = _serving_certificate(store.path, store.path, tls, clock)
         client_pair = PemStore(folder, "kubelet-client").path if settings.rotate_client else None
         clients = KubeCSRClients(lambda: load_credentials(config.process.kubeconfig, client_pair))
         controller = CertificateController(
@@ -139,26 +145,32 @@ class KubeletServerBuilder:
         controller.start()
         return certificate, controller
 
-    async def _from_files(self, tls: Tls) -> tuple[ServingCertificate, Runnable]:
-        """Load the files that the settings name, or have a self-signed certificate made where they name none."""
-        settings = self.config.process.certificates
-        certificate_path, key_path = Path(settings.serving_certificate), Path(settings.serving_key)
-        if certificate_path != Path(settings.directory) / "kubelet.crt":
-            certificate = self._serving_certificate(certificate_path, key_path, tls)
-            await certificate.require()
-            return certificate, certificate
-        make = ensure_self_signed
-        if not await asyncio.to_thread(can_store_pair, certificate_path.parent):
-            log.warning("Unable to write to --cert-dir, the serving key is in memory", {"certDir": settings.directory})
-            make, certificate_path, key_path = write_self_signed, path_of(memory_file()), path_of(memory_file())
-        certificate = self._serving_certificate(certificate_path, key_path, tls)
-        making = partial(make, certificate_path, key_path, host=self.config.node.node_name, key_worker=KeyWorker())
-        return certificate, _SelfSigned(making, certificate)
 
-    def _serving_certificate(self, certificate: Path, key: Path, tls: Tls) -> ServingCertificate:
-        return ServingCertificate(
-            certificate, key, clock=self.scheduling.clock, new_context=tls.context, client_ca=tls.client_ca
-        )
+async def stored_certificate(
+    settings: Certificates, tls: Tls, clock: Clock, *, host: str, in_memory: bool = False
+) -> tuple[ServingCertificate, Runnable]:
+    """Load the files that the settings name, or have a self-signed certificate made where they name none.
+
+    The second of what is returned makes it, and follows the files. Raises StartError if they do not load.
+    """
+    certificate_path, key_path = Path(settings.serving_certificate), Path(settings.serving_key)
+    if certificate_path != Path(settings.directory) / "kubelet.crt":
+        certificate = _serving_certificate(certificate_path, key_path, tls, clock)
+        await certificate.require()
+        return certificate, certificate
+    make = ensure_self_signed
+    if in_memory or not await asyncio.to_thread(can_store_pair, certificate_path.parent):
+        if not in_memory:
+            fields = {"certDir": settings.directory}
+            log.warning("Unable to write to --cert-dir, the serving key is in memory", fields)
+        make, certificate_path, key_path = write_self_signed, path_of(memory_file()), path_of(memory_file())
+    certificate = _serving_certificate(certificate_path, key_path, tls, clock)
+    making = partial(make, certificate_path, key_path, host=host, key_worker=KeyWorker())
+    return certificate, _SelfSigned(making, certificate)
+
+
+def _serving_certificate(certificate: Path, key: Path, tls: Tls, clock: Clock) -> ServingCertificate:
+    return ServingCertificate(certificate, key, clock=clock, new_context=tls.context, client_ca=tls.client_ca)
 
 
 class _SelfSigned:
@@ -176,7 +188,8 @@ class _SelfSigned:
         await self._certificate.run()
 
 
-async def _load_tls(serving: Serving, credentials: Credentials) -> Tls:
+async def load_tls(serving: Serving, credentials: Credentials) -> Tls:
+    """Return what authenticates callers. Raises StartError if nothing would, or the client CA does not load."""
     tls = Tls(serving)
     await tls.use(credentials)
     if not (serving.anonymous or serving.client_ca_file or serving.token_reviews or tls.cluster_ca):

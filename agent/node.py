@@ -152,6 +152,11 @@ class Node:
         )
 
     @property
+    def name(self) -> str:
+        """The name of its Node."""
+        return self._config.node_name
+
+    @property
     def is_up(self) -> bool:
         """Whether the node has a lease, and is ready unless something keeps it from that for good."""
         has_lease = self.lease_health.renewal_age_seconds is not None
@@ -194,6 +199,10 @@ class Node:
         """One of them."""
         cached = self.pod_controller.store.by_name(namespace, name) if self.pod_controller else None
         return cached.decode() if cached else None
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether a pod of this name is bound to the node."""
+        return self.pod_controller is not None and self.pod_controller.store.by_name(namespace, name) is not None
 
     def pod_infos(self) -> Sequence[PodInfo]:
         """What metrics and figures need of them."""

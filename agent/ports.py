@@ -127,7 +127,14 @@ class Clock(Protocol):
         """Wait for the event, but not longer than this; whether it came."""
 
 
-class Host(Protocol):
+class UsageSource(Protocol):
+    """A machine of which somebody wants to know what is in use."""
+
+    async def usage(self, detail: Detail) -> HostUsage:
+        """Read what of the machine is in use."""
+
+
+class Host(UsageSource, Protocol):
     """The machine we run on."""
 
     async def snapshot(self) -> HostSnapshot:
@@ -135,9 +142,6 @@ class Host(Protocol):
 
     async def glance(self) -> HostSnapshot:
         """Read what may change from one second to the next; the rest is as it was."""
-
-    async def usage(self, detail: Detail) -> HostUsage:
-        """Read what of the machine is in use."""
 
 
 class NodeApi(Protocol):

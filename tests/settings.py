@@ -109,6 +109,7 @@ NodeConfig = partial(
     kubelet_version=KUBELET_VERSION,
     kube_proxy_version="",
     kubelet_port=10250,
+    shares_port=False,
     container_runtime_version="",
     declared_features=(),
     registration=Registration(),

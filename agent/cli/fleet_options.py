@@ -41,6 +41,13 @@ DESCRIPTION = (
         "Name of the fleet, which all its nodes have as a label. Default: fleet.",
         metavar="NAME",
     ),
+    Flag(
+        "port-range",
+        "string",
+        OURS,
+        "Give each node a port of its own for the kubelet's API. Default: all nodes share --port.",
+        metavar="FIRST-LAST",
+    ),
     Flag("seed", "int64", OURS, "Draws delays and failures of the start; the same seed draws the same."),
 )
 """The flags that describe a fleet."""

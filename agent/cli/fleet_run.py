@@ -3,24 +3,27 @@
 import asyncio
 import os
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent import klog
 from agent.adapters.fleet.load import DEFAULT_NAME, fleet_from_flags
 from agent.adapters.settings.build_config import build_config
-from agent.adapters.settings.effective import from_flags
+from agent.adapters.settings.effective import Effective, from_flags
 from agent.adapters.settings.table import FLAGS
 from agent.cli.fleet_view import fleet_screen, progress_bar
 from agent.core.config import Config
 from agent.core.errors import ConfigError
-from agent.core.fleet import Fleet
+from agent.core.port_range import PortRange
 from agent.ports import StartError
 
 _QUIET = -10  # a thousand nodes would log thousands of lines at INFO
-_NO_SERVER = 0
+
+if TYPE_CHECKING:
+    from agent.fleet.serving import FleetServing
+
 _Result = TypeVar("_Result")
 
 
@@ -28,13 +31,15 @@ def run_fleet(values: Mapping[str, Any]) -> None:
     """Run a fleet until a signal."""
     from agent.fleet.app import FleetSettings, serve_fleet  # noqa: PLC0415  the Kubernetes client, for this alone
 
-    config, fleet = _config(values), _fleet(values)
+    effective = _effective(values)
+    config, fleet = _set_up(effective), fleet_from_flags(values)
     settings = FleetSettings(
         process=config.process,
         node=config.node,
         fleet=fleet,
-        reread=(lambda: _fleet(values)) if values.get("filename") else None,
+        reread=partial(fleet_from_flags, values) if values.get("filename") else None,
         socket=socket_of(fleet.name),
+        serving=_serving(values, effective),
     )
     with fleet_screen() as screen:
         _run(serve_fleet(settings, screen))
@@ -82,25 +87,36 @@ def socket_of(name: str) -> Path:
 
 
 def _config(values: Mapping[str, Any]) -> Config:
-    settings = from_flags({name: value for name, value in values.items() if name in FLAGS})
+    return _set_up(_effective(values))
+
+
+def _effective(values: Mapping[str, Any]) -> Effective:
+    return from_flags({name: value for name, value in values.items() if name in FLAGS})
+
+
+def _set_up(settings: Effective) -> Config:
     verbosity = settings.kubelet["logging"]["verbosity"]
     klog.set_up(verbosity or _QUIET, log_format=settings.kubelet["logging"]["format"])
     return build_config(settings)
 
 
-def _fleet(values: Mapping[str, Any]) -> Fleet:
-    """Return the fleet, whose nodes have no kubelet API of their own."""
-    fleet = fleet_from_flags(values)
-    groups = [
-        replace(
-            group,
-            models=tuple(
-                replace(model, config=replace(model.config, kubelet_port=_NO_SERVER)) for model in group.models
-            ),
-        )
-        for group in fleet.groups
-    ]
-    return replace(fleet, groups=tuple(groups))
+def _serving(values: Mapping[str, Any], settings: Effective) -> "FleetServing":
+    """Return where the kubelet's API is served. Raises ConfigError for what only one node can do."""
+    from agent.adapters.settings.zpages import zpages  # noqa: PLC0415  for the program, not for its commands
+    from agent.fleet.serving import FleetServing  # noqa: PLC0415  as above
+
+    if settings.kubelet["serverTLSBootstrap"]:
+        raise ConfigError("serverTLSBootstrap (--rotate-server-certificates) is for one node; give --tls-cert-file")
+    if settings.kubelet["readOnlyPort"]:
+        raise ConfigError("readOnlyPort (--read-only-port) is for one node")
+    if "port-range" in values and "port" in values:
+        raise ConfigError("--port and --port-range do not go together: nodes share a port, or each has its own")
+    return FleetServing(
+        ports=PortRange.parse("--port-range", values["port-range"]) if "port-range" in values else None,
+        insists_on_port="port" in settings.origins,
+        stores_certificate="cert-dir" in settings.flags,
+        pages=zpages(settings),
+    )
 
 
 def _run(work: Coroutine[Any, Any, _Result]) -> _Result:

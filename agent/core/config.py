@@ -227,6 +227,7 @@ class NodeConfig:
     kubelet_version: str
     kube_proxy_version: str  # empty since v1.33; older nodes report one
     kubelet_port: int  # reported in daemonEndpoints
+    shares_port: bool  # with other nodes: an annotation names the path of this one's resource metrics
     container_runtime_version: str
     declared_features: tuple[str, ...]  # what the gates let the Node declare, sorted as the API server wants it
     registration: Registration

@@ -10,7 +10,7 @@ from math import gcd
 from agent.core.config import NodeConfig
 from agent.core.errors import ConfigError
 from agent.core.labels import subdomain_faults
-from agent.core.model import DefaultRoute, HostSnapshot, Interface, Network
+from agent.core.model import DefaultRoute, HostSnapshot, Interface, IPAddress, Network
 from agent.core.name_template import NameTemplate
 
 FLEET_LABEL, GROUP_LABEL = "fake-kubelet.dev/fleet", "fake-kubelet.dev/group"
@@ -147,6 +147,15 @@ def plans(fleet: Fleet) -> Iterator[NodePlan]:
             )
 
 
+def reached_at(plan: NodePlan, address: IPAddress | None, port: int, *, is_shared: bool) -> NodePlan:
+    """Return the plan of a node whose kubelet API is at this port and, unless the plan says where, at this address."""
+    config = replace(plan.config, kubelet_port=port, shares_port=is_shared)
+    machine = plan.machine
+    if address and not _own_addresses(plan.config):
+        machine = replace(machine, network=_network((address,)))
+    return replace(plan, config=config, machine=machine)
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """What turns the nodes that run into those that are wanted."""
@@ -247,11 +256,16 @@ def _machine(model: NodeModel, fleet_name: str, name: str, number: int) -> HostS
             system_uuid=_uuid(f"{identity}/system"),
             boot_id=_uuid(f"{identity}/boot"),
         )
-    addresses = tuple(ip for ip in model.config.node_ips if not ip.is_unspecified)
-    own = IPv4Address(_FIRST_ADDRESS + number)
-    interface = Interface(name="eth0", up=True, addresses=addresses or (own,))
-    network = Network(interfaces=(interface,), default_routes=(DefaultRoute(interface="eth0", version=4),))
-    return replace(machine, network=network)
+    return replace(machine, network=_network(_own_addresses(model.config) or (IPv4Address(_FIRST_ADDRESS + number),)))
+
+
+def _own_addresses(config: NodeConfig) -> tuple[IPAddress, ...]:
+    return tuple(ip for ip in config.node_ips if not ip.is_unspecified)
+
+
+def _network(addresses: tuple[IPAddress, ...]) -> Network:
+    routes = tuple(DefaultRoute(interface="eth0", version=version) for version in (4, 6))
+    return Network(interfaces=(Interface(name="eth0", up=True, addresses=addresses),), default_routes=routes)
 
 
 def _startup(rule: StartupRule, seed: str, index: int) -> Startup:

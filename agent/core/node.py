@@ -13,9 +13,13 @@ from agent.core.model import (
 )
 from agent.core.nodestatus import Desired, Facts, FieldError, desired_status, provided_node_ip
 from agent.core.patch import node_patch
+from agent.core.routing import path_of_node
 
 _ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 _PROVIDED_NODE_IP = "alpha.kubernetes.io/provided-node-ip"
+_METRICS_PATH = (
+    "metrics.k8s.io/resource-metrics-path"  # metrics-server v0.7: where a node has its own, not /metrics/resource
+)
 _UNINITIALIZED = Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule")
 
 # kubelet v1.36: updateDefaultLabels; all other labels are left alone on a Node that exists
@@ -101,6 +105,9 @@ def with_own_metadata(node: NodeObject, facts: Facts) -> NodeObject:
 
 
 def _own_metadata(metadata: ObjectMeta, facts: Facts) -> ObjectMeta:
+    if facts.config.shares_port:
+        path = {_METRICS_PATH: f"{path_of_node(facts.config.node_name)}/metrics/resource"}
+        metadata = {**metadata, "annotations": {**path, **metadata.get("annotations", {})}}
     try:
         provided = provided_node_ip(facts)
     except FieldError:

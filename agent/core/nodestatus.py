@@ -104,11 +104,16 @@ def _default_ip(facts: Facts) -> IPAddress:
     resolved = [ip for ip in network.node_name_addresses if not _fault(ip, network)]
     if resolved:
         return next((ip for ip in resolved if ip.version == family), resolved[0])
-    # kubelet v1.36: apimachinery net.chooseHostInterface, preferred family first
-    for route in sorted(network.default_routes, key=lambda route: route.version != family):
-        if ip := _address_of_route(route, network):
-            return ip
+    if ip := routed_address(network, family):
+        return ip
     raise FieldError(f"can't get ip address of node {name}. error: no default routes found with a usable address")
+
+
+def routed_address(network: Network, family: int = 4) -> IPAddress | None:
+    """Return the address of the default route, preferably of this family; None where there is none."""
+    # kubelet v1.36: apimachinery net.chooseHostInterface, preferred family first
+    routes = sorted(network.default_routes, key=lambda route: route.version != family)
+    return next((ip for route in routes if (ip := _address_of_route(route, network))), None)
 
 
 def _address_of_route(route: DefaultRoute, network: Network) -> IPAddress | None:

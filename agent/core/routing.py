@@ -13,6 +13,25 @@ from urllib.parse import unquote
 E = TypeVar("E")
 
 _REST = ":*}"
+_NODES = "/metrics/nodes/"
+
+
+class NodePath(NamedTuple):
+    """A path as a node has it on a port of its own; without a name, it is about all nodes of the port."""
+
+    node_name: str
+    path: str
+
+
+def path_of_node(name: str) -> str:
+    """Return below which path a node is found on a port that several nodes share."""
+    return f"{_NODES}{name}"
+
+
+def node_path(path: str) -> NodePath:
+    """Return which node a path on a shared port is about, and what of it; without a name if it is not about one."""
+    name, slash, rest = path.removeprefix(_NODES).partition("/")
+    return NodePath(name, f"/{rest}") if path.startswith(_NODES) and name and slash else NodePath("", path)
 
 
 class NoRoute(NamedTuple):

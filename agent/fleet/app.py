@@ -6,7 +6,7 @@ import resource
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -15,18 +15,21 @@ from agent.adapters.api_connection import RequestMetrics
 from agent.adapters.clock import SystemClock
 from agent.adapters.credentials import CredentialReloader, Credentials, load_credentials
 from agent.adapters.host import LinuxHost
-from agent.adapters.kube import NodeNames, NodeSelection, PodSelection
+from agent.adapters.kube import KubeReviews, NodeNames, NodeSelection, PodSelection
 from agent.adapters.metrics.exposition import exposition
 from agent.adapters.server.health_server import HealthServer
 from agent.connections import ApiConnections, clients_of, open_connections
 from agent.core.config import NodeConfig, ProcessConfig
 from agent.core.fleet import FLEET_LABEL, Fleet, plans
 from agent.core.fleet_view import FleetView
+from agent.core.nodestatus import routed_address
 from agent.fleet.access import check_names, check_rights
+from agent.fleet.api import FleetApi
 from agent.fleet.changes import FleetChanges
 from agent.fleet.control import ControlSocket
 from agent.fleet.hosting import HostedFleet
 from agent.fleet.metrics import fleet_families
+from agent.fleet.serving import FleetServers, FleetServing, open_servers
 from agent.fleet.starter import Starter
 from agent.machinery.runner import Runnable
 from agent.ports import ApiError, Clock, StartError
@@ -60,6 +63,7 @@ class FleetSettings:
     fleet: Fleet
     reread: Callable[[], Fleet] | None = None  # reads the file of the fleet again; None where there is none
     socket: Path | None = None  # where `fleet scale` finds us
+    serving: FleetServing = field(default_factory=FleetServing)
 
 
 async def serve_fleet(settings: FleetSettings, screen: Screen) -> None:
@@ -78,7 +82,8 @@ class _FleetApp:
         self._settings = settings
         self._screen = screen
         self._clock = SystemClock()
-        self._process = Process(LinuxHost(settings.process.host), self._clock, sensor_seconds=1.0, keeps_history=False)
+        self._host = LinuxHost(settings.process.host)
+        self._process = Process(self._host, self._clock, sensor_seconds=1.0, keeps_history=False)
         self._starter = Starter(self._clock, self._process.is_behind)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._began_seconds = self._clock.monotonic()
@@ -92,14 +97,18 @@ class _FleetApp:
         for connection in connections:
             resources.push_async_callback(connection.close)
         clients = clients_of(connections, settings.node)
-        hosted = HostedFleet(process, clients, self._starter)
-        await self._host(hosted, connections)
+        servers = await self._open_servers(credentials)
+        hosted = HostedFleet(process, clients, self._starter, servers.placement if servers else None)
+        if servers:
+            resources.push_async_callback(servers.listeners.close)
+            servers.listeners.answer_with(self._api(hosted, connections).load_handler)
+        await self._host_all(hosted, connections)
         changes = FleetChanges(settings.fleet, hosted, connections=connections, clients=clients, reread=settings.reread)
         reload_on_signal(self._reload, changes.request)
         view = partial(self._view, hosted)
         beside: dict[str, Sequence[Runnable]] = {
-            "server": [self._health_server(view), *self._control(changes)],
-            "credentials": [self._reloader(credentials, connections)],
+            "server": [self._health_server(view), *self._control(changes), *(servers.loops if servers else ())],
+            "credentials": [self._reloader(credentials, connections, servers)],
             "notify": [_Showing(self._screen, view, self._clock), changes, self._starter],
         }
         isolated = [loop for name, loops in beside.items() for loop in process.isolated(name, loops)]
@@ -112,11 +121,29 @@ class _FleetApp:
         heartbeat, connectivity = self._settings.node.heartbeat, self._process.connectivity
         return open_connections(credentials, heartbeat, self._reload.set, connectivity, metrics=metrics)
 
-    async def _host(self, hosted: HostedFleet, connections: ApiConnections) -> None:
+    async def _open_servers(self, credentials: Credentials) -> FleetServers | None:
+        """Listen for the kubelet's API, unless the settings switch it off. Raises StartError."""
+        config, wanted = self._settings.process, self._settings.serving
+        if not config.serving.enabled:
+            return None
+        address = routed_address((await self._host.snapshot()).network)
+        return await open_servers(config, wanted, credentials, address, self._clock)
+
+    def _api(self, hosted: HostedFleet, connections: ApiConnections) -> FleetApi:
+        return FleetApi(
+            self._process,
+            hosted,
+            serving=self._settings.process.serving,
+            reviews=KubeReviews(connections.reviews),
+            pages=self._settings.serving.pages,
+        )
+
+    async def _host_all(self, hosted: HostedFleet, connections: ApiConnections) -> None:
         """Host all nodes that are planned. Raises StartError, before anything is created, if they cannot be."""
         fleet, hosts_pods = self._settings.fleet, self._settings.node.pods.mode != "ignore"
         planned = list(plans(fleet))
         names = [plan.name for plan in planned]
+        hosted.check(len(planned))
         await check_rights(connections, hosts_pods=hosts_pods)
         await check_names(connections, fleet.name, names)
         await _log_left_over(connections, fleet.name, names)
@@ -140,11 +167,13 @@ class _FleetApp:
     def _control(self, changes: FleetChanges) -> Sequence[Runnable]:
         return [ControlSocket(self._settings.socket, changes.scale)] if self._settings.socket else []
 
-    def _reloader(self, credentials: Credentials, connections: ApiConnections) -> CredentialReloader:
+    def _reloader(
+        self, credentials: Credentials, connections: ApiConnections, servers: FleetServers | None
+    ) -> CredentialReloader:
         return CredentialReloader(
             kubeconfig=self._settings.process.kubeconfig,
             current=credentials,
-            connections=connections,
+            connections=(*connections, servers.trust) if servers else connections,
             requested=self._reload,
             clock=self._clock,
             on_change=self._process.connectivity.notify_recovered,

@@ -61,6 +61,7 @@ class FleetChanges:
         async with self._lock:
             wanted = list(plans(fleet))
             await check_names(self._connections, fleet.name, (plan.name for plan in wanted))
+            self._hosted.check(len(wanted))
             changes = self._hosted.apply(wanted)
             self.fleet = fleet
             await delete_nodes((plan.name for plan in changes.removed), self._clients)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from agent.core.fleet import Difference, NodePlan, difference
 from agent.core.fleet_view import DELETED, NOT_READY, READY, REGISTERING, UNKNOWN, WAITING
+from agent.core.model import HostSnapshot
+from agent.fleet.serving import NoServers, Placement
 from agent.fleet.starter import Starter
 from agent.node import Node, NodeClients
 from agent.process import Process
@@ -21,10 +23,13 @@ _STATES = {"True": READY, "False": NOT_READY, "Unknown": UNKNOWN}
 class HostedFleet:
     """The nodes of a fleet in this process."""
 
-    def __init__(self, process: Process, clients: NodeClients, starter: Starter) -> None:
+    def __init__(
+        self, process: Process, clients: NodeClients, starter: Starter, placement: Placement | None = None
+    ) -> None:
         self._process = process
         self._clients = clients
         self._starter = starter
+        self._placement = placement or NoServers()
         self._plans: dict[str, NodePlan] = {}
 
     @property
@@ -37,12 +42,25 @@ class HostedFleet:
         """The nodes that were started or wait for that; those that never register are not among them."""
         return iter(self._process.nodes.values())
 
+    def node(self, name: str) -> Node | None:
+        """Return the node with this name if it is hosted."""
+        return self._process.nodes.get(name)
+
+    def machine(self, name: str) -> HostSnapshot:
+        """Return the machine of a node."""
+        return self._plans[name].machine
+
+    def check(self, count: int) -> None:
+        """Raise StartError if there is no place for so many nodes."""
+        self._placement.check(count)
+
     def add(self, plan: NodePlan) -> None:
         """Host a node, and start it when it is its turn."""
         self._plans[plan.name] = plan
         if not plan.startup.registers:
             return
-        node = self._process.add(plan.config, self._clients, plan.machine)
+        placed = self._placement.place(plan)
+        node = self._process.add(placed.config, self._clients, placed.machine)
         node.state.settle_seconds = _SETTLE_SECONDS
         if not plan.startup.becomes_ready:
             node.state.hold_back(_NEVER_READY)
@@ -67,9 +85,12 @@ class HostedFleet:
 
     def _remove(self, name: str) -> None:
         plan = self._plans.pop(name)
-        if plan.startup.registers and name in self._process.nodes:
-            self._starter.discard(self._process.nodes[name])
+        if not plan.startup.registers:
+            return
+        if node := self.node(name):  # or it was deleted, and --on-node-deleted=exit
+            self._starter.discard(node)
             self._process.remove(name)
+        self._placement.withdraw(name)
 
 
 def _state(node: Node) -> str:

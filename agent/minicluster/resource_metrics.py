@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WINDOW_SECONDS = 1.0
 _LONGEST_WINDOW_SECONDS = 60.0
+_PATH_ANNOTATION = "metrics.k8s.io/resource-metrics-path"  # metrics-server v0.7: of nodes that share a port
 _LINE = re.compile(r"(node|container)_(cpu_usage_seconds_total|memory_working_set_bytes)(?:\{(.*)\})? (\S+) (\d+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -117,7 +118,9 @@ class ResourceMetrics:
         return window_between(before, sample)
 
     async def _sample(self, node: Object) -> Sample:
-        return read_sample(await self._kubelets.read(KubeletLocation(node["metadata"]["name"], "/metrics/resource")))
+        metadata = node["metadata"]
+        path = (metadata.get("annotations") or {}).get(_PATH_ANNOTATION, "/metrics/resource")
+        return read_sample(await self._kubelets.read(KubeletLocation(metadata["name"], path)))
 
     def _node_metrics(self, node: Object, window: Window) -> Iterator[Object]:
         if usage := window.usage.get(Subject()):

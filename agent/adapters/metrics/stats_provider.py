@@ -10,7 +10,7 @@ from agent.core.pods.info import PodInfo
 from agent.core.pods.stats import pod_figures, pod_stats
 from agent.core.times import parse_time
 from agent.core.usage import Detail, HostUsage
-from agent.ports import Host
+from agent.ports import UsageSource
 
 # kubelet v1.36: metrics/collectors/resource_metrics.go
 _CPU = ("node_cpu_usage_seconds_total", "[STABLE] Cumulative cpu time consumed by the node in core-seconds", "counter")
@@ -53,7 +53,7 @@ _OF_POD = (
 class StatsProvider:
     """Reads the machine with each request, and imports what formats the answer with the first."""
 
-    def __init__(self, *, host: Host, node_name: str, pods: Callable[[], Sequence[PodInfo]] = tuple) -> None:
+    def __init__(self, *, host: UsageSource, node_name: str, pods: Callable[[], Sequence[PodInfo]] = tuple) -> None:
         self._host = host
         self._node_name = node_name
         self._pods = pods

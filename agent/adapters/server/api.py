@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from typing import Protocol
 from urllib.parse import quote_from_bytes
 
 from aiohttp import hdrs, web
@@ -21,7 +22,7 @@ from agent.adapters.server.responses import (
     temporary_redirect,
     text_response,
 )
-from agent.adapters.server.sources import Sources
+from agent.adapters.server.sources import Sources, UsageSources
 from agent.adapters.server.telemetry import RateLimitedLog, ServerMetrics
 from agent.adapters.server.tls import verified_chain
 from agent.core.access import is_websocket
@@ -41,12 +42,21 @@ _LOGS, _PROFILES, _RUNNING_PODS = "/logs/", "/debug/pprof/", "/runningpods/"
 _DEBUGGING = ("/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", _RUNNING_PODS, _PROFILES, _LOGS)
 
 
+class Routes(Protocol):
+    """Which endpoint each path has."""
+
+    def find(
+        self, raw_path: str, method: str, accept: str = ""
+    ) -> NoRoute | Redirect | ServiceError | RouteMatch[Endpoint]:
+        """Return what a request with this path, still escaped, and this method is for."""
+
+
 class KubeletApi:
     """Answers requests as a kubelet does: it checks the path first, then the caller, then the method."""
 
     def __init__(
         self,
-        table: RouteTable[Endpoint],
+        table: Routes,
         *,
         metrics: ServerMetrics,
         clock: Clock,
@@ -125,7 +135,7 @@ def full_table(serving: Serving, sources: Sources, metrics: ServerMetrics, clock
         "/debug/flags/v": node.verbosity if serving.debug_flags else disabled("flags endpoint is disabled."),
     }
     containers = ContainerEndpoints(sources.pod, clock, understands_commands=sources.understands_commands)
-    services = [*_services(node), *_container_services(containers)]
+    services = [*_services(node, sources.usage), *_container_services(containers)]
     services.append(Service(_RUNNING_PODS, (Route("", node.running_pods),), JSON_TYPE))
     trees = {}
     if serving.system_logs:
@@ -144,7 +154,7 @@ def read_only_table(sources: Sources, metrics: ServerMetrics, clock: Clock) -> R
     """Return the paths of the read-only port, which are all where debugging handlers are off."""
     node = NodeEndpoints(sources, clock)
     trees = dict.fromkeys(_DEBUGGING, disabled("Debug endpoints are disabled."))
-    return RouteTable(exact=_exact_paths(node, sources, metrics), trees=trees, services=_services(node))
+    return RouteTable(exact=_exact_paths(node, sources, metrics), trees=trees, services=_services(node, sources.usage))
 
 
 def _exact_paths(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) -> dict[str, Endpoint]:
@@ -163,22 +173,27 @@ def _exact_paths(node: NodeEndpoints, sources: Sources, metrics: ServerMetrics) 
     return {
         **{path: partial(_without_parameters, handler) for path, handler in health.items()},
         "/metrics": node.exposition(sources.metrics),
-        "/metrics/cadvisor": node.exposition(sources.cadvisor_metrics),
-        "/metrics/resource": node.exposition(sources.resource_metrics),
+        **_usage_paths(node, sources.usage),
         "/metrics/probes": node.exposition(sources.probe_metrics),
         "/metrics/slis": node.exposition(slis),
     }
+
+
+def _usage_paths(node: NodeEndpoints, usage: UsageSources | None) -> dict[str, Endpoint]:
+    if usage is None:
+        return {}
+    return {"/metrics/cadvisor": node.exposition(usage.cadvisor), "/metrics/resource": node.exposition(usage.resource)}
 
 
 async def _without_parameters(handler: Handler, request: web.BaseRequest, _: Parameters) -> web.StreamResponse:
     return await handler(request)
 
 
-def _services(node: NodeEndpoints) -> list[Service[Endpoint]]:
-    return [
-        Service("/pods", (Route("", node.pods),), JSON_TYPE),
-        Service("/stats/", (Route("/summary", node.summary, _GET_OR_POST),), JSON_TYPE),
-    ]
+def _services(node: NodeEndpoints, usage: UsageSources | None) -> list[Service[Endpoint]]:
+    services: list[Service[Endpoint]] = [Service("/pods", (Route("", node.pods),), JSON_TYPE)]
+    if usage:
+        services.append(Service("/stats/", (Route("/summary", node.summary(usage), _GET_OR_POST),), JSON_TYPE))
+    return services
 
 
 def _container_services(containers: ContainerEndpoints) -> list[Service[Endpoint]]:

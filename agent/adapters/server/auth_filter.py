@@ -24,6 +24,8 @@ from agent.core.access import (
     websocket_token,
 )
 from agent.core.config import Serving
+from agent.core.model import Object
+from agent.core.routing import NodePath
 from agent.core.x509 import read_certificate
 from agent.klog import V2
 from agent.ports import ApiError, Clock, Forbidden, ReviewApi, Unavailable
@@ -66,9 +68,11 @@ class _InvalidCredentials(Exception):
 class AuthFilter:
     """Allows requests or denies them. While the API server is away, only its cached answers count."""
 
-    def __init__(self, *, serving: Serving, node_name: str, reviews: ReviewApi, clock: Clock) -> None:
+    def __init__(
+        self, *, serving: Serving, node_of: Callable[[str], NodePath], reviews: ReviewApi, clock: Clock
+    ) -> None:
         self._serving = serving
-        self._node_name = node_name
+        self._node_of = node_of
         self._reviews = reviews
         self._clock = clock
         self._users: TTLCache[bytes, User | Denial] = TTLCache(_MAX_CACHED)
@@ -92,7 +96,8 @@ class AuthFilter:
             return _UNAUTHORIZED
         if not self._serving.access_reviews:
             return None
-        return await self._authorize(user, verb(method), subresources(path))
+        node_name, path = self._node_of(path)
+        return await self._authorize(user, verb(method), subresources(path), node_name)
 
     async def _authenticate(self, caller: Caller) -> User | None:
         """Return the first user that any credential authenticates; a request with invalid ones is not anonymous."""
@@ -159,12 +164,12 @@ class AuthFilter:
         self._users.put(key, user, expires_at=now + self._serving.token_seconds)
         return user
 
-    async def _authorize(self, user: User, verb: str, subresources: tuple[str, ...]) -> Denial | None:
+    async def _authorize(self, user: User, verb: str, subresources: tuple[str, ...], node_name: str) -> Denial | None:
         attributes = f"user={user.name}, verb={verb}, resource=nodes"
         fields = {"user": user.name, "verb": verb, "resource": "nodes"}
         for subresource in subresources:
             try:
-                if await self._may(user, verb, subresource):
+                if await self._may(access_review_spec(user, verb, subresource, node_name)):
                     return None
             except (ApiError, ValueError) as error:
                 self._log.log(
@@ -175,8 +180,7 @@ class AuthFilter:
         self._log.log(V2, "Forbidden", {**fields, "subresource(s)": tried})
         return Denial(403, f"Forbidden ({attributes}, subresource(s)={tried})\n")
 
-    async def _may(self, user: User, verb: str, subresource: str) -> bool:
-        question = access_review_spec(user, verb, subresource, self._node_name)
+    async def _may(self, question: Object) -> bool:
         key = json.dumps(question, sort_keys=True)
         allowed = self._rights.get(key, self._clock.monotonic())
         if allowed is None:

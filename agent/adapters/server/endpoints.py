@@ -19,7 +19,7 @@ from agent.adapters.server.responses import (
     stream_response,
     text_response,
 )
-from agent.adapters.server.sources import Sources
+from agent.adapters.server.sources import Sources, UsageSources
 from agent.core.kubelet_data.version import KUBELET_VERSION
 from agent.core.model import Object
 from agent.core.quantity import parse_uint
@@ -54,11 +54,15 @@ class NodeEndpoints:
         """Return the pods that have containers: none."""
         return await stream_response(request, _pod_list(()), content_type=JSON_TYPE)
 
-    async def summary(self, request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
-        """Return the node's usage as a stats/v1alpha1 Summary."""
-        only_cpu_and_memory = request.query.getall("only_cpu_and_memory", []) == ["true"]
-        node, pods = await self._sources.summary(only_cpu_and_memory)
-        return await stream_response(request, _summary(node, pods), content_type=JSON_TYPE)
+    def summary(self, usage: UsageSources) -> Endpoint:
+        """Return an endpoint for usage as a stats/v1alpha1 Summary."""
+
+        async def stats_summary(request: web.BaseRequest, _parameters: Parameters) -> web.StreamResponse:
+            only_cpu_and_memory = request.query.getall("only_cpu_and_memory", []) == ["true"]
+            node, pods = await usage.summary(only_cpu_and_memory)
+            return await stream_response(request, _summary(node, pods), content_type=JSON_TYPE)
+
+        return stats_summary
 
     async def configz(self, _request: web.BaseRequest, _parameters: Parameters) -> web.Response:
         """Return the settings in effect."""

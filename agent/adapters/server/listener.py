@@ -130,9 +130,14 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening; requests that are being answered get a moment to end."""
+        self.stop()
+        if "_server" in vars(self):  # somebody has asked something
+            await self._server.shutdown(_CLOSE_SECONDS)
+
+    def stop(self) -> None:
+        """Stop listening; requests that are being answered are answered."""
         self._socket.close()
         self.drain()
-        await self._server.shutdown(_CLOSE_SECONDS)
 
     def drain(self) -> None:
         """Close all connections: the idle ones now, the others once their request is answered."""

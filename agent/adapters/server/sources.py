@@ -4,8 +4,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from agent.core.model import Object, PodObject
+
+
+class UsageSources(Protocol):
+    """What of one machine is in use, in a kubelet's forms."""
+
+    async def summary(self, only_cpu_and_memory: bool) -> tuple[Object, Iterator[Object]]:
+        """Return a stats/v1alpha1 Summary without its pods, and an iterator of these."""
+
+    async def resource(self) -> bytes:
+        """Return what metrics-server reads."""
+
+    async def cadvisor(self) -> bytes:
+        """Return the metrics of cAdvisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +30,8 @@ class Sources:
     configz: Object  # {"kubeletconfig": …}
     flagz: Mapping[str, str]  # flag → its value
     log_directory: Path  # what /logs/ shows
-    # only CPU and memory? → stats/v1alpha1 Summary without its pods, and an iterator of these
-    summary: Callable[[bool], Awaitable[tuple[Object, Iterator[Object]]]]
+    usage: UsageSources | None  # None for several nodes together
     metrics: Callable[[], Awaitable[bytes]]
-    resource_metrics: Callable[[], Awaitable[bytes]]
-    cadvisor_metrics: Callable[[], Awaitable[bytes]]
     probe_metrics: Callable[[], Awaitable[bytes]]
     pods: Callable[[], Iterator[bytes]]  # each as JSON
     pod: Callable[[str, str], PodObject | None]  # namespace, name → the pod

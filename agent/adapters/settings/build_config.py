@@ -62,6 +62,7 @@ def _node(settings: Effective) -> NodeConfig:
         kubelet_version=_version(settings),
         kube_proxy_version="",
         kubelet_port=kubelet["port"],
+        shares_port=False,
         container_runtime_version=f"fake://{__version__}",
         declared_features=_declared_features(kubelet),
         registration=_registration(settings),

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from agent.core import fleet
 from agent.core.errors import ConfigError
-from agent.core.fleet import GroupError, NodeModel, StartupRule, difference, plans, region_of, scaled, spread
+from agent.core.fleet import (
+    GroupError,
+    NodeModel,
+    StartupRule,
+    difference,
+    plans,
+    reached_at,
+    region_of,
+    scaled,
+    spread,
+)
 from agent.core.model import HostSnapshot
 from agent.core.name_template import NameTemplate
 from tests.settings import NodeConfig, Registration
@@ -165,6 +175,16 @@ def test_an_address_that_is_set_is_that_of_all_nodes():
     model = NodeModel(config=NodeConfig(node_ips=(ip_address("192.0.2.7"),)), machine=MACHINE)
     nodes = of_one_group(models=(model,))
     assert {plan.machine.network.interfaces[0].addresses for plan in nodes} == {(ip_address("192.0.2.7"),)}
+
+
+def test_a_node_is_reached_at_the_address_of_its_process_unless_it_has_one_of_its_own():
+    process, own = ip_address("198.51.100.1"), ip_address("192.0.2.7")
+    for node_ips, address in (((), process), ((own,), own)):
+        (plan,) = of_one_group(count=1, models=(NodeModel(config=NodeConfig(node_ips=node_ips), machine=MACHINE),))
+        placed = reached_at(plan, process, 10250, is_shared=True)
+        assert placed.machine.network.interfaces[0].addresses == (address,)
+        assert (placed.config.kubelet_port, placed.config.shares_port) == (10250, True)
+        assert (placed.name, placed.startup) == (plan.name, plan.startup)
 
 
 def test_the_first_copy_of_a_node_has_its_ids_and_no_other():

@@ -1,6 +1,8 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from agent.core.machine import is_of_machine, machine_of
+from agent.core.machine import idle_usage, is_of_machine, machine_of
 from agent.core.nodestatus import missing_capacity
 from agent.core.pressure import parse_thresholds, signal_observations
 from agent.core.quantity import Quantity
@@ -46,3 +48,12 @@ def test_a_million_cpus_cost_no_memory():
 )
 def test_devices_and_pods_are_no_part_of_the_machine(resource, expected):
     assert is_of_machine(resource) is expected
+
+
+def test_an_idle_machine_has_used_a_little_cpu_since_it_came_up_and_some_of_its_own_memory():
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    usage = idle_usage(machine_of({}), since=since, now=since + timedelta(hours=1))
+    assert usage.root.cpu.total_ns == 36 * 10**9
+    assert (usage.root.memory.working_set_bytes, usage.root.memory.total_bytes) == (256 * 2**20, 16 * 2**30)
+    small = idle_usage(machine_of({"memory": Quantity.of_bytes(2**30)}), since=since, now=since)
+    assert small.root.memory.working_set_bytes == 64 * 2**20

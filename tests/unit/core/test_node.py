@@ -156,3 +156,12 @@ def test_a_csinode_belongs_to_one_node_and_to_no_other_of_its_name():
     assert is_owned_by(csinode, "uid-1")
     assert not is_owned_by(csinode, "uid-2")
     assert not is_owned_by({"metadata": {"name": "n1"}}, "uid-1")
+
+
+def test_a_node_that_shares_its_port_says_where_its_metrics_are_unless_somebody_else_has_said_so():
+    shared = facts(config=NodeConfig(node_name="n1", shares_port=True))
+    node, _ = new_node(shared)
+    path = "metrics.k8s.io/resource-metrics-path"
+    assert node["metadata"]["annotations"][path] == "/metrics/nodes/n1/metrics/resource"
+    node["metadata"]["annotations"][path] = "/elsewhere"
+    assert with_own_metadata(node, shared)["metadata"]["annotations"][path] == "/elsewhere"

@@ -37,11 +37,9 @@ class Node:
             configz={"kubeletconfig": {"port": 10250}},
             flagz={"v": "0", "address": "0.0.0.0"},
             log_directory=folder,
-            summary=self._summary,
-            metrics=self._metrics,
-            resource_metrics=self._metrics,
-            cadvisor_metrics=self._metrics,
-            probe_metrics=self._metrics,
+            usage=self,
+            metrics=self.resource,
+            probe_metrics=self.resource,
             pods=lambda: map(msgspec.json.encode, self.pods),
             pod=self._pod,
             understands_commands=True,
@@ -54,13 +52,15 @@ class Node:
         )
         return next(named, None)
 
-    async def _summary(self, only_cpu_and_memory):
+    async def summary(self, only_cpu_and_memory):
         if self.faults:
             raise OSError("no such cgroup")
         return {"only": only_cpu_and_memory}, iter(self.stats)
 
-    async def _metrics(self):
+    async def resource(self):
         return b"m 1\n"
+
+    cadvisor = resource
 
     @asynccontextmanager
     async def served(self, *, read_only=False):

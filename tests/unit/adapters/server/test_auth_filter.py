@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.server.auth_filter import AuthFilter, Caller, Denial
+from agent.core.routing import NodePath
 from agent.klog import V2
 from tests.cluster.pairs import authority, client_pair
 from tests.fakes import FakeClock, FakeReviews, settle
@@ -30,7 +31,7 @@ def reviews():
 
 
 def auth_filter(reviews, clock, serving=STRICT):
-    return AuthFilter(serving=serving, node_name="n1", reviews=reviews, clock=clock)
+    return AuthFilter(serving=serving, node_of=lambda path: NodePath("n1", path), reviews=reviews, clock=clock)
 
 
 def bearer(token="t"):  # noqa: S107
