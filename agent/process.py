@@ -18,7 +18,7 @@ from agent.machinery.connectivity import Connectivity
 from agent.machinery.dependencies import Dependencies
 from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
 from agent.machinery.isolation import CONTROLLER_PAUSES, UnexpectedErrors
-from agent.machinery.reflector import Demultiplexer, Reflector
+from agent.machinery.reflector import Demultiplexer, Reflector, Store
 from agent.machinery.runner import Controller, Runnable, Runner
 from agent.machinery.workqueue import WorkQueue
 from agent.node import Engine, Node, NodeClients
@@ -135,9 +135,15 @@ class Process:
         """Whether leases are renewed seconds after their time: the API server is slow, or we are."""
         return self.engine.lease_queue.has_due(_BEHIND, late_seconds=_BEHIND_SECONDS)
 
-    def reflect(self, nodes: WatchApi, pods: WatchApi | None = None) -> None:
-        """Follow these Nodes and pods, and pass each on to the node that it belongs to."""
-        self._reflectors.append(self._reflector("watch", "*v1.Node", nodes, self._node_store, is_primary=True))
+    @property
+    def node_store(self) -> Store:
+        """Takes Nodes in, and passes each on to the node that is hosted."""
+        return self._node_store
+
+    def reflect(self, nodes: WatchApi, pods: WatchApi | None = None, *, node_store: Store | None = None) -> None:
+        """Follow these Nodes and pods, and pass each on to the node that it belongs to, or the Nodes to a store."""
+        store = node_store or self._node_store
+        self._reflectors.append(self._reflector("watch", "*v1.Node", nodes, store, is_primary=True))
         if pods:
             self._reflectors.append(self._reflector("pods", "*v1.Pod", pods, self._pod_store, is_primary=False))
 
@@ -190,7 +196,7 @@ class Process:
         self._event_workers.scale_up(min(_EVENT_WORKERS * nodes, _MOST_EVENT_WORKERS))
         self._pod_workers.scale_up(min(_POD_WORKERS * nodes, _MOST_WORKERS))
 
-    def _reflector(self, loop: str, kind: str, source: WatchApi, store: Demultiplexer, *, is_primary: bool) -> Runnable:
+    def _reflector(self, loop: str, kind: str, source: WatchApi, store: Store, *, is_primary: bool) -> Runnable:
         health = self.health.loop(loop, deadline_seconds=max(RECONNECT_SECONDS, self._longest_lease_seconds))
         reflector = Reflector(kind, source, store, dependencies=self.dependencies, health=health, is_primary=is_primary)
         return self.unexpected.isolated(loop, reflector.run, health)

@@ -8,6 +8,7 @@ from agent.core.kubelet_data.version import KUBELET_VERSION
 Registration = partial(
     config.Registration,
     register_node=True,
+    adopted=False,
     labels={},
     taints=(),
     provider_id="",

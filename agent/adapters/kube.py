@@ -248,9 +248,9 @@ class KubeSelection:
 
 
 class NodeSelection(KubeSelection):
-    """Lists and watches the Nodes with a label, page by page."""
+    """Lists and watches the Nodes with a label, or all, page by page."""
 
-    def __init__(self, connection: ApiConnection, label_selector: str) -> None:
+    def __init__(self, connection: ApiConnection, label_selector: str = "") -> None:
         super().__init__(connection, _NODES, label_selector=label_selector, shape=NodeShape, page=_NODE_PAGE)
 
 

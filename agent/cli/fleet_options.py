@@ -42,6 +42,13 @@ DESCRIPTION = (
         metavar="NAME",
     ),
     Flag(
+        "adopt",
+        "string",
+        OURS,
+        "Keep alive the Nodes of others that have this label or annotation, such as kwok.x-k8s.io/node=fake.",
+        metavar="LABEL=VALUE",
+    ),
+    Flag(
         "port-range",
         "string",
         OURS,

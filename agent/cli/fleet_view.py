@@ -27,7 +27,7 @@ class PlainScreen:
 
     def show(self, view: FleetView) -> None:
         """Print the fleet if it is time to."""
-        is_up = view.ready == view.total
+        is_up = view.ready == view.total > 0
         if view.seconds >= self._next_seconds or (is_up and not self._was_up):
             self._next_seconds = view.seconds + _LINE_SECONDS
             sys.stdout.write(f"{plain_line(view)}\n")

@@ -39,6 +39,7 @@ class Registration:
     """What the Node is created with."""
 
     register_node: bool
+    adopted: bool  # others create the Node, and what they have written stays
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     provider_id: str

@@ -19,6 +19,7 @@ MOST_NODES_OF_A_GROUP, MOST_GROUPS = 2**16, 2**8 - 1  # each node has an address
 
 _REGION = re.compile(r"([a-z]+(?:-[a-z]+)+-?[0-9]+)-?[a-z]")  # of zones such as us-east-1a and europe-west4-b
 _FIRST_ADDRESS = int(IPv4Address("10.0.0.1"))
+_ADDRESSES = 2**24 - 2
 _STRATUM, _STRIDE = 100, 61  # each of 100 nodes has a percent of its own; neighbours are far apart
 
 
@@ -248,15 +249,26 @@ def _named(config: NodeConfig, name: str, *, is_first: bool) -> NodeConfig:
 
 def _machine(model: NodeModel, fleet_name: str, name: str, number: int) -> HostSnapshot:
     """Return the machine of one node: with IDs of its own, and an address that no other node of the fleet has."""
-    machine, identity = model.machine, f"{fleet_name}/{name}"
+    machine = model.machine
     if not (machine.machine_id and model.config.node_name == name):
-        machine = replace(
-            machine,
-            machine_id=_digest(f"{identity}/machine").hex(),
-            system_uuid=_uuid(f"{identity}/system"),
-            boot_id=_uuid(f"{identity}/boot"),
-        )
+        machine = identified(machine, f"{fleet_name}/{name}")
     return replace(machine, network=_network(_own_addresses(model.config) or (IPv4Address(_FIRST_ADDRESS + number),)))
+
+
+def identified(machine: HostSnapshot, identity: str) -> HostSnapshot:
+    """Return the machine with IDs that follow from an identity."""
+    return replace(
+        machine,
+        machine_id=_digest(f"{identity}/machine").hex(),
+        system_uuid=_uuid(f"{identity}/system"),
+        boot_id=_uuid(f"{identity}/boot"),
+    )
+
+
+def placed_anywhere(plan: NodePlan) -> NodePlan:
+    """Return the plan with an address that follows from its name, unless it has one."""
+    address = IPv4Address(_FIRST_ADDRESS + int.from_bytes(_digest(plan.name)[:3]) % _ADDRESSES)
+    return replace(plan, machine=replace(plan.machine, network=_network(_own_addresses(plan.config) or (address,))))
 
 
 def _own_addresses(config: NodeConfig) -> tuple[IPAddress, ...]:

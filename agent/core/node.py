@@ -98,9 +98,11 @@ def _is_hugepages(name: str) -> bool:
 
 
 def with_own_metadata(node: NodeObject, facts: Facts) -> NodeObject:
-    """Return the Node with the labels and the annotation that a kubelet keeps up at run time."""
-    own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
+    """Return the Node with the labels and annotations that a kubelet keeps up at run time; those of creators stay."""
     metadata = _own_metadata(node["metadata"], facts)
+    if facts.config.registration.adopted:
+        return {**node, "metadata": metadata}
+    own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
     return {**node, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **own}}}
 
 

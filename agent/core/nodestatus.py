@@ -69,9 +69,10 @@ def parse_node_ips(text: str) -> tuple[IPAddress, ...]:
 
 
 def addresses(facts: Facts) -> NodeStatus:
-    """IPs first, Hostname last, as kubelet orders them; a cloud controller's addresses stay."""
+    """IPs first, Hostname last, as kubelet orders them; addresses stay that a cloud controller or a creator has set."""
     config, node_ips = facts.config, _valid_node_ips(facts)
-    if config.registration.external_cloud_provider and facts.observed.get("addresses"):
+    are_of_others = config.registration.external_cloud_provider or config.registration.adopted
+    if are_of_others and facts.observed.get("addresses"):
         return {}
     hostname: NodeAddress = {"type": "Hostname", "address": config.node_name}
     if config.registration.external_cloud_provider and not config.node_ips:
@@ -153,16 +154,17 @@ def _parse_ip(text: str) -> IPAddress | None:
 
 
 def capacity(facts: Facts) -> NodeStatus:
-    """Capacity of the host; resources that others put on the Node are kept."""
-    own = own_capacity(facts.config, facts.host)
-    return {"capacity": {**facts.observed.get("capacity", {}), **format_amounts(own)}}
+    """Capacity of the host; resources that others put on the Node are kept, and on an adopted one their amounts."""
+    own, observed = format_amounts(own_capacity(facts.config, facts.host)), facts.observed.get("capacity", {})
+    return {"capacity": {**own, **observed} if facts.config.registration.adopted else {**observed, **own}}
 
 
 def allocatable(facts: Facts) -> NodeStatus:
     """What of the capacity pods may have; resources that others put on the Node are allocatable as a whole."""
     own = own_allocatable(facts.config, facts.host)
     foreign = {name: text for name, text in facts.observed.get("capacity", {}).items() if name not in own}
-    return {"allocatable": {**foreign, **format_amounts(own)}}
+    kept = facts.observed.get("allocatable", {}) if facts.config.registration.adopted else {}
+    return {"allocatable": {**foreign, **format_amounts(own), **kept}}
 
 
 def missing_capacity(facts: Facts) -> list[str]:

@@ -11,22 +11,27 @@ from agent.core.model import Object
 from agent.ports import ApiError, StartError
 
 _NODE_RIGHTS = (
-    *((verb, "", "nodes", "", "") for verb in ("get", "list", "watch", "create", "delete")),
+    *((verb, "", "nodes", "", "") for verb in ("get", "list", "watch")),
     ("patch", "", "nodes", "status", ""),
     *((verb, "coordination.k8s.io", "leases", "", LEASE_NAMESPACE) for verb in ("get", "create", "update", "delete")),
     *((verb, "storage.k8s.io", "csinodes", "", "") for verb in ("get", "create", "delete")),
     ("create", "", "events", "", "default"),
 )
+_OWN_NODE_RIGHTS = tuple((verb, "", "nodes", "", "") for verb in ("create", "delete"))
 _POD_RIGHTS = (
     *((verb, "", "pods", "", "") for verb in ("list", "watch", "delete")),
     ("patch", "", "pods", "status", ""),
 )
 
 
-async def check_rights(connections: ApiConnections, *, hosts_pods: bool) -> None:
-    """Raise StartError with every right that is missing."""
+async def check_rights(connections: ApiConnections, *, hosts_pods: bool, has_own_nodes: bool = True) -> None:
+    """Raise StartError with every right that is missing; adopted Nodes are created and deleted by others."""
     reviews = KubeReviews(connections.reviews)
-    rights = (*_NODE_RIGHTS, *(_POD_RIGHTS if hosts_pods else ()))
+    rights = (
+        *_NODE_RIGHTS,
+        *(_OWN_NODE_RIGHTS if has_own_nodes else ()),
+        *(_POD_RIGHTS if hosts_pods else ()),
+    )
     try:
         answers = await asyncio.gather(*(reviews.own_access(_question(*right)) for right in rights))
     except ApiError as error:

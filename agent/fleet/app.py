@@ -19,11 +19,13 @@ from agent.adapters.kube import KubeReviews, NodeNames, NodeSelection, PodSelect
 from agent.adapters.metrics.exposition import exposition
 from agent.adapters.server.health_server import HealthServer
 from agent.connections import ApiConnections, clients_of, open_connections
+from agent.core.adoption import NodeSelector
 from agent.core.config import NodeConfig, ProcessConfig
 from agent.core.fleet import FLEET_LABEL, Fleet, plans
 from agent.core.fleet_view import FleetView
 from agent.core.nodestatus import routed_address
 from agent.fleet.access import check_names, check_rights
+from agent.fleet.adoption import AdoptedPods, Adopter
 from agent.fleet.api import FleetApi
 from agent.fleet.changes import FleetChanges
 from agent.fleet.control import ControlSocket
@@ -39,6 +41,7 @@ from agent.supervisor import reload_on_signal, stop_on_signals, supervise
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 10.0
+_MOST_ADOPTED = 5000  # so many nodes' pods have room
 _LATENCIES = 1000  # of the last requests
 _PAGE_BYTES = resource.getpagesize()
 
@@ -63,6 +66,7 @@ class FleetSettings:
     fleet: Fleet
     reread: Callable[[], Fleet] | None = None  # reads the file of the fleet again; None where there is none
     socket: Path | None = None  # where `fleet scale` finds us
+    adopt: NodeSelector | None = None  # which Nodes of others are kept alive
     serving: FleetServing = field(default_factory=FleetServing)
 
 
@@ -103,13 +107,15 @@ class _FleetApp:
             resources.push_async_callback(servers.listeners.close)
             servers.listeners.answer_with(self._api(hosted, connections).load_handler)
         await self._host_all(hosted, connections)
+        adopted_pods = AdoptedPods(hosted, watch=connections.rest, pods=connections.pods, clock=self._clock)
+        self._reflect(hosted, connections, adopted_pods)
         changes = FleetChanges(settings.fleet, hosted, connections=connections, clients=clients, reread=settings.reread)
         reload_on_signal(self._reload, changes.request)
         view = partial(self._view, hosted)
         beside: dict[str, Sequence[Runnable]] = {
             "server": [self._health_server(view), *self._control(changes), *(servers.loops if servers else ())],
             "credentials": [self._reloader(credentials, connections, servers)],
-            "notify": [_Showing(self._screen, view, self._clock), changes, self._starter],
+            "notify": [_Showing(self._screen, view, self._clock), changes, self._starter, adopted_pods],
         }
         isolated = [loop for name, loops in beside.items() for loop in process.isolated(name, loops)]
         log.info("Started fleet", {"fleet": settings.fleet.name, "server": credentials.server})
@@ -144,13 +150,23 @@ class _FleetApp:
         planned = list(plans(fleet))
         names = [plan.name for plan in planned]
         hosted.check(len(planned))
-        await check_rights(connections, hosts_pods=hosts_pods)
+        await check_rights(connections, hosts_pods=hosts_pods, has_own_nodes=bool(fleet.groups))
         await check_names(connections, fleet.name, names)
         await _log_left_over(connections, fleet.name, names)
         for plan in planned:
             hosted.add(plan)
-        pods = PodSelection(connections.watch, nodes=fleet.count) if hosts_pods else None
-        self._process.reflect(NodeSelection(connections.watch, f"{FLEET_LABEL}={fleet.name}"), pods)
+
+    def _reflect(self, hosted: HostedFleet, connections: ApiConnections, adopted_pods: AdoptedPods) -> None:
+        """Follow our Nodes, or where some are adopted, all: a label cannot select those with an annotation alone."""
+        settings, process = self._settings, self._process
+        most_nodes = settings.fleet.count + (_MOST_ADOPTED if settings.adopt else 0)
+        hosts_pods = settings.node.pods.mode != "ignore"
+        pods = PodSelection(connections.watch, nodes=most_nodes) if hosts_pods else None
+        if settings.adopt:
+            adopter = Adopter(settings.adopt, settings.node, hosted, process.node_store, adopted_pods)
+            process.reflect(NodeSelection(connections.watch), pods, node_store=adopter)
+        else:
+            process.reflect(NodeSelection(connections.watch, f"{FLEET_LABEL}={settings.fleet.name}"), pods)
 
     def _health_server(self, view: Callable[[], FleetView]) -> HealthServer:
         self._process.metrics.collect(partial(fleet_families, view))

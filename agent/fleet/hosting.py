@@ -67,10 +67,14 @@ class HostedFleet:
         self._starter.add(node, plan.startup.delay_seconds)
 
     def apply(self, wanted: Iterable[NodePlan]) -> Difference:
-        """Host these nodes instead, and return what changed; the caller deletes the objects of those removed."""
-        changes = difference(self._plans.values(), wanted)
+        """Host these nodes instead, and return what changed; the caller deletes the objects of those removed.
+
+        Adopted nodes stay.
+        """
+        ours = (plan for plan in self._plans.values() if not plan.config.registration.adopted)
+        changes = difference(ours, wanted)
         for plan in (*changes.removed, *changes.changed):
-            self._remove(plan.name)
+            self.remove(plan.name)
         for plan in (*changes.changed, *changes.added):
             self.add(plan)
         return changes
@@ -83,7 +87,8 @@ class HostedFleet:
         states[WAITING] = len(self._plans) - len(self._process.nodes) + waiting
         return +states
 
-    def _remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Do not host a node any longer; its objects stay as they are."""
         plan = self._plans.pop(name)
         if not plan.startup.registers:
             return

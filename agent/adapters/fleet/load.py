@@ -10,6 +10,7 @@ from typing import Any
 from agent.adapters.fleet.documents import FleetDocument, GroupDocument, decoded, fleet_document
 from agent.adapters.fleet.group import STDIN, GroupBuilder, Place, check_name, read_text
 from agent.adapters.settings.table import FLAGS
+from agent.core.adoption import NodeSelector
 from agent.core.errors import ConfigError
 from agent.core.fleet import Fleet, Group, GroupError
 
@@ -26,7 +27,7 @@ _FLAGS = {
     "labels": "--node-labels",
     "capacity": "--capacity",
 }
-_OPTIONS = ("filename", "name", "seed", "catalogue", "count", "name-template", "like", "keep-provider-ids")
+_OPTIONS = ("filename", "name", "seed", "catalogue", "count", "name-template", "like", "keep-provider-ids", "adopt")
 _OF_ONE_NODE = ("hostname-override", "provider-id")
 
 
@@ -42,6 +43,7 @@ class FleetOptions:
     name_template: str | None = None
     like: str = ""
     keep_provider_ids: bool = False
+    adopt: str = ""
 
     def __post_init__(self) -> None:
         """Raise ConfigError for flags that do not go together."""
@@ -56,8 +58,15 @@ class FleetOptions:
                 raise ConfigError(f"-f and {flag} do not go together: the file describes its groups")
         if self.catalogue and not self.filename:
             raise ConfigError("--catalogue goes with -f: only groups in a file name their instance type")
-        if not self.filename and self.count is None and not self.like:
-            raise ConfigError("a fleet needs --count N, --like FILE or -f FILE")
+        if self.adopt:
+            NodeSelector.parse("--adopt", self.adopt)
+        elif not (self.filename or self.describes_group):
+            raise ConfigError("a fleet needs --count N, --like FILE, -f FILE or --adopt LABEL=VALUE")
+
+    @property
+    def describes_group(self) -> bool:
+        """Whether the flags describe a group of nodes."""
+        return self.count is not None or bool(self.like)
 
 
 class InvalidFleet(ConfigError):
@@ -95,6 +104,10 @@ def load_fleet(
             raise ConfigError(f"--{flag} is for one node")
     if options.filename:
         return _from_file(options, flags, read_stdin)
+    name = options.name or DEFAULT_NAME
+    check_name(name, "--name")
+    if not options.describes_group:
+        return Fleet(name=name, groups=(), seed=options.seed or 0)
     document = GroupDocument(
         name=GROUP_OF_FLAGS,
         count=options.count,
@@ -103,8 +116,6 @@ def load_fleet(
         keep_provider_ids=options.keep_provider_ids,
     )
     builder = GroupBuilder(flags, directory=Path(), catalogue=None, read_stdin=read_stdin)
-    name = options.name or DEFAULT_NAME
-    check_name(name, "--name")
     try:
         return Fleet(name=name, groups=(builder.group(document, _flag),), seed=options.seed or 0)
     except GroupError as error:

@@ -112,6 +112,7 @@ def _registration(settings: Effective) -> Registration:
     kubelet = settings.kubelet
     return Registration(
         register_node=kubelet["registerNode"],
+        adopted=False,
         labels=settings.flags.get("node-labels", {}),
         taints=tuple(Taint(t["key"], t.get("value", ""), t["effect"]) for t in kubelet["registerWithTaints"]),
         provider_id=kubelet["providerID"],
