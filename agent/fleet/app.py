@@ -173,10 +173,10 @@ class _FleetApp:
         server = HealthServer(
             self._settings.process.serving,
             clock=self._clock,
-            node_name=f"fleet {self._settings.fleet.name}",
             loops=LOOPS,
             faults=self._process.health.faults,
         )
+        server.follow(view)
         server.serve_metrics(lambda: exposition(self._process.metrics.families()))
         return server
 

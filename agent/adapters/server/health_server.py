@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.adapters.server.listener import Listener, listen
 from agent.core.config import Serving
+from agent.core.fleet_view import FleetView
 from agent.core.node_view import NodeView, Setting
 from agent.ports import Clock, StartError
 
@@ -34,7 +35,7 @@ class HealthServer:
     ) -> None:
         self._serving = serving
         self._clock = clock
-        self._view: Callable[[], NodeView] = lambda: NodeView(node_name=node_name)
+        self._view: Callable[[], NodeView | FleetView] = lambda: NodeView(node_name=node_name)
         self._loops = loops
         self._faults = faults
         self._settings = settings
@@ -46,7 +47,7 @@ class HealthServer:
         """Serve /metrics, too, for a process that has no other port for them."""
         self._metrics = metrics
 
-    def follow(self, view: Callable[[], NodeView]) -> None:
+    def follow(self, view: Callable[[], NodeView | FleetView]) -> None:
         """Show this view on the status page from now on."""
         self._view = view
 
@@ -82,7 +83,7 @@ class HealthServer:
         )
         return port.answer
 
-    def _current_view(self) -> NodeView:
+    def _current_view(self) -> NodeView | FleetView:
         return self._view()
 
     def _fault_of(self, loop: str) -> str | None:

@@ -13,6 +13,7 @@ from agent.adapters.server.responses import METRICS_TYPE, http_error, page_not_f
 from agent.adapters.server.status_page import StatusPage
 from agent.adapters.server.telemetry import RateLimitedLog
 from agent.core.config import Serving
+from agent.core.fleet_view import FleetView
 from agent.core.node_view import NodeView, Setting
 from agent.klog import V2, quoted
 from agent.ports import Clock
@@ -99,7 +100,7 @@ class HealthPort:
         serving: Serving,
         *,
         clock: Clock,
-        view: Callable[[], NodeView],
+        view: Callable[[], NodeView | FleetView],
         checks: Mapping[str, Check],
         settings: Sequence[Setting],
         observe: Observe,

@@ -7,6 +7,8 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
+from agent.adapters.server.fleet_page import fleet_main, fleet_state
+from agent.core.fleet_view import FleetView
 from agent.core.node_view import ConditionRow, NodeView, ResourceRow, Setting, SignalRow
 
 _TEMPLATE = Path(__file__).with_name("status_page.html")
@@ -21,11 +23,15 @@ class StatusPage:
         self._settings = settings
         self._template = ""
 
-    def html(self, view: NodeView) -> str:
-        """Return the page of a node as it is now."""
+    def html(self, view: NodeView | FleetView) -> str:
+        """Return the page of a node, or of a fleet, as it is now."""
+        if isinstance(view, FleetView):
+            name, state, main = f"fleet {view.name}", fleet_state(view)[0], fleet_main(view)
+        else:
+            name, state, main = view.node_name, _state(view)[0], _main(view)
         parts = {
-            "title": escape(f"{view.node_name} · {_state(view)[0]}"),
-            "main": _main(view),
+            "title": escape(f"{name} · {state}"),
+            "main": main,
             "settings": _settings(self._settings),
         }
         return re.sub(r"<!--(\w+)-->", lambda match: parts[match[1]], self._load_template())

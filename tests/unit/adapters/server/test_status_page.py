@@ -3,6 +3,7 @@ import hashlib
 import re
 
 from agent.adapters.server.status_page import StatusPage
+from agent.core.fleet_view import FleetView
 from agent.core.node_view import ConditionRow, LoopFailure, NodeView, Renewal, ResourceRow, Setting, SignalRow
 
 EVIL = "<script>alert('x')</script>\" onload=\"x"
@@ -64,3 +65,17 @@ def test_only_its_own_style_and_script_are_allowed_and_nothing_from_outside():
     assert " style=" not in html  # the policy would ignore it
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", html)
     assert "<tr><td>maxPods</td><td>7</td><td>--max-pods</td></tr>" in html
+
+
+def test_a_fleet_is_shown_by_the_states_of_its_nodes_however_many_they_are():
+    view = FleetView(name=EVIL, seconds=60.0, states={"Ready": 998, "NotReady": 2}, lease_ages=[1.0] * 999 + [12.0])
+    html = StatusPage().html(view)
+    assert EVIL not in html
+    assert '<span id="state" class="pill bad">998 of 1000 Ready</span>' in html
+    assert html.count('<svg class="bar"') == 4  # two states, and two ages
+    assert "NotReady: 2 of 1000" in html
+    assert "&lt;5s: 999 of 1000" in html
+    assert "The oldest lease was renewed 12 s ago" in html
+    assert '<span id="state" class="pill good">no nodes</span>' in StatusPage().html(
+        FleetView(name="f", seconds=0, states={})
+    )
