@@ -22,10 +22,20 @@ _RULES = [
 
 
 class MetricsServer:
-    """One metrics-server with the rights of its own manifests, which trusts the cluster's authority and nobody else."""
+    """One metrics-server with the rights of its own manifests, which trusts the cluster's authority and nobody else.
 
-    def __init__(self, control_plane: ControlPlane, directory: Path, *, binary: Path) -> None:
+    Or anybody, for kubelets that sign for themselves: --kubelet-insecure-tls, which is widespread.
+    """
+
+    def __init__(
+        self, control_plane: ControlPlane, directory: Path, *, binary: Path, trusts_anybody: bool = False
+    ) -> None:
         self._plane, self._directory, self._binary = control_plane, directory, binary
+        self._trust = (
+            {"kubelet-insecure-tls": "true"}
+            if trusts_anybody
+            else {"kubelet-certificate-authority": control_plane.ca_file}
+        )
         self._port = free_ports(1)[0]
         self.process = Process(_NAME, [], log=directory / f"{_NAME}.log")
 
@@ -73,7 +83,7 @@ class MetricsServer:
             "cert-dir": self._directory / "certificates",
             "kubelet-use-node-status-port": "true",
             "kubelet-preferred-address-types": "InternalIP",
-            "kubelet-certificate-authority": self._plane.ca_file,
+            **self._trust,
             "metric-resolution": "10s",  # the least it takes, and a request has to end before
             "kubelet-request-timeout": "5s",
         }
