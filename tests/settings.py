@@ -9,6 +9,7 @@ Registration = partial(
     config.Registration,
     register_node=True,
     adopted=False,
+    keeps_addresses=False,
     labels={},
     taints=(),
     provider_id="",

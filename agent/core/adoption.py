@@ -8,6 +8,7 @@ from agent.core.fleet import NodePlan, Startup, identified, placed_anywhere
 from agent.core.labels import check_label_syntax
 from agent.core.machine import machine_of
 from agent.core.model import NodeObject
+from agent.core.node import OWN_ADDRESSES
 from agent.core.quantity import parse_amounts
 
 _GROUP = "adopted"
@@ -56,6 +57,7 @@ def adopted_plan(node: NodeObject, base: NodeConfig) -> NodePlan:
         on_node_deleted="idle",
         deregister=False,
         external_cloud_provider=False,
+        keeps_addresses=bool(status.get("addresses")) and OWN_ADDRESSES not in (metadata.get("annotations") or {}),
     )
     config = replace(base, node_name=metadata["name"], registration=registration)
     architecture = (metadata.get("labels") or {}).get(_ARCHITECTURE_LABEL, "amd64")

@@ -40,6 +40,7 @@ class Registration:
 
     register_node: bool
     adopted: bool  # others create the Node, and what they have written stays
+    keeps_addresses: bool  # the addresses of an adopted Node, too, which has had some
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     provider_id: str

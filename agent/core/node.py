@@ -21,6 +21,8 @@ _METRICS_PATH = (
     "metrics.k8s.io/resource-metrics-path"  # metrics-server v0.7: where a node has its own, not /metrics/resource
 )
 _UNINITIALIZED = Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule")
+OWN_ADDRESSES = "fake-kubelet.dev/own-addresses"
+"""The annotation of an adopted Node whose addresses are ours, so that another process may set its own."""
 
 # kubelet v1.36: updateDefaultLabels; all other labels are left alone on a Node that exists
 _DEFAULT_LABELS = (
@@ -100,8 +102,10 @@ def _is_hugepages(name: str) -> bool:
 def with_own_metadata(node: NodeObject, facts: Facts) -> NodeObject:
     """Return the Node with the labels and annotations that a kubelet keeps up at run time; those of creators stay."""
     metadata = _own_metadata(node["metadata"], facts)
-    if facts.config.registration.adopted:
-        return {**node, "metadata": metadata}
+    registration = facts.config.registration
+    if registration.adopted:
+        own_addresses = {} if registration.keeps_addresses else {OWN_ADDRESSES: "true"}
+        return {**node, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **own_addresses}}}
     own = {key: value for key, value in _labels(facts).items() if key in {"kubernetes.io/os", "kubernetes.io/arch"}}
     return {**node, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **own}}}
 

@@ -71,8 +71,9 @@ def parse_node_ips(text: str) -> tuple[IPAddress, ...]:
 def addresses(facts: Facts) -> NodeStatus:
     """IPs first, Hostname last, as kubelet orders them; addresses stay that a cloud controller or a creator has set."""
     config, node_ips = facts.config, _valid_node_ips(facts)
-    are_of_others = config.registration.external_cloud_provider or config.registration.adopted
-    if are_of_others and facts.observed.get("addresses"):
+    if config.registration.external_cloud_provider and facts.observed.get("addresses"):
+        return {}
+    if config.registration.keeps_addresses:
         return {}
     hostname: NodeAddress = {"type": "Hostname", "address": config.node_name}
     if config.registration.external_cloud_provider and not config.node_ips:

@@ -113,6 +113,7 @@ def _registration(settings: Effective) -> Registration:
     return Registration(
         register_node=kubelet["registerNode"],
         adopted=False,
+        keeps_addresses=False,
         labels=settings.flags.get("node-labels", {}),
         taints=tuple(Taint(t["key"], t.get("value", ""), t["effect"]) for t in kubelet["registerWithTaints"]),
         provider_id=kubelet["providerID"],
