@@ -11,7 +11,7 @@ from agent.core.nodestatus import is_ready
 from agent.core.quantity import Quantity
 from tests.cluster import build
 from tests.cluster.api import LEASES, NODES, PODS
-from tests.cluster.autoscaled import cluster_autoscaler_node, karpenter_node
+from tests.cluster.autoscaled import METRICS_PATH, cluster_autoscaler_node, karpenter_node
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fleet_process import FleetProcess
 from tests.cluster.metrics_server import MetricsServer, check_node_metrics
@@ -92,6 +92,7 @@ def test_nodes_of_autoscalers_are_kept_alive_until_these_delete_them(
     nodes = eventually(lambda: ready(plane), lambda found: found.keys() == created.keys())
     for name, node in nodes.items():
         assert node["metadata"]["labels"].items() >= created[name]["metadata"]["labels"].items()
+        assert node["metadata"]["annotations"][METRICS_PATH] == f"/metrics/nodes/{name}/metrics/resource"
         assert node["spec"]["providerID"] == created[name]["spec"]["providerID"]
         assert node["status"]["allocatable"].items() >= created[name]["status"]["allocatable"].items()
         plane.api.create(PODS, {"metadata": {"name": f"on-{name}"}, "spec": {**POD_SPEC, "nodeName": name}})

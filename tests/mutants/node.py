@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "the resources of others vanish from capacity",
         "nodestatus.py",
-        '{**facts.observed.get("capacity", {}), **format_amounts(own)}',
-        "format_amounts(own)",
+        "else {**observed, **own}}",
+        "else own}",
     ),
     # quantity.py, times.py
     Mutant(
