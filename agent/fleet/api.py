@@ -34,13 +34,21 @@ class FleetApi:
     """Loads what answers on a port, once somebody connects to it."""
 
     def __init__(
-        self, process: Process, hosted: HostedFleet, *, serving: Serving, reviews: ReviewApi, pages: Zpages
+        self,
+        process: Process,
+        hosted: HostedFleet,
+        *,
+        serving: Serving,
+        reviews: ReviewApi,
+        pages: Zpages,
+        understands_commands: bool,
     ) -> None:
         self._process = process
         self._hosted = hosted
         self._serving = replace(serving, system_logs=False)
         self._reviews = reviews
         self._pages = pages
+        self._understands_commands = understands_commands
         self._clock = process.dependencies.clock
         self._began = self._clock.now()
         self._metrics = ServerMetrics(self._clock)
@@ -91,6 +99,7 @@ class FleetApi:
             probe_metrics=_probe_metrics,
             pods=pods,
             pod=pod,
+            understands_commands=self._understands_commands,
             faults=self._faults,
         )
 

@@ -142,6 +142,7 @@ class _FleetApp:
             serving=self._settings.process.serving,
             reviews=KubeReviews(connections.reviews),
             pages=self._settings.serving.pages,
+            understands_commands=self._settings.node.pods.commands == "understand",
         )
 
     async def _host_all(self, hosted: HostedFleet, connections: ApiConnections) -> None:
