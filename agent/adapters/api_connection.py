@@ -4,8 +4,9 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final, Literal, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -39,6 +40,7 @@ from agent.ports import Reachability, Unauthorized, Unavailable, Untrusted
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Query = tuple[tuple[str, str], ...]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Verb = Method | Literal["WATCH"]
 ContentType = Literal["application/json", "application/strategic-merge-patch+json"]
@@ -106,7 +108,7 @@ class ApiConnection:
         # A heartbeat is tried five times in a row: all of them together must fit into a lease.
         self._most_retry_after_seconds = timeout_seconds / 4 if timeout_seconds else None
         # The server gives up when we do; kubelet says so for heartbeats only.
-        self._query = [("timeout", format_seconds(timeout_seconds))] if timeout_seconds else []
+        self._query: Query = (("timeout", format_seconds(timeout_seconds)),) if timeout_seconds else ()
         # The part before the slash becomes the manager in managedFields, as for a kubelet.
         self._user_agent = f"kubelet/{KUBELET_VERSION} (linux/{architecture}) fake-kubelet/{__version__}"
         self._on_unauthorized = on_unauthorized
@@ -148,12 +150,12 @@ class ApiConnection:
         path: str,
         body: Object | None = None,
         content_type: ContentType = JSON,
-        query: Sequence[tuple[str, str]] = (),
+        query: Query = (),
     ) -> Object:
         """Send a request and return the object in its answer; raise ApiError if there is none."""
         return await self._decoded(decoded, method, path, query, body=body, content_type=content_type)
 
-    async def page(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[Page, int]:
+    async def page(self, path: str, query: Query) -> tuple[Page, int]:
         """Return a page of a list and its size in bytes; raise TooLarge if the caller has to request a smaller one."""
         return await self._decoded(_page_with_size, "GET", path, query, MOST_PAGE_BYTES)
 
@@ -162,13 +164,13 @@ class ApiConnection:
         decode: Callable[[Content], T],
         method: Method,
         path: str,
-        query: Sequence[tuple[str, str]],
+        query: Query,
         most_bytes: int = MOST_BYTES,
         *,
         body: Object | None = None,
         content_type: ContentType = JSON,
     ) -> T:
-        target = _target(path, [*self._query, *query])
+        target = _target(path, (*self._query, *query))
         content = None if body is None else encode(body)
         began = time.monotonic()
         try:
@@ -182,9 +184,7 @@ class ApiConnection:
         self._answered()
         return result
 
-    async def stream(
-        self, path: str, query: list[tuple[str, str]], *, seconds: float
-    ) -> AsyncGenerator[WatchEvent | None, None]:
+    async def stream(self, path: str, query: Query, *, seconds: float) -> AsyncGenerator[WatchEvent | None, None]:
         """Yield None when the server has opened the watch, then its events."""
         ends_at = asyncio.get_running_loop().time() + seconds + _LATE_SECONDS
         began: float | None = time.monotonic()
@@ -281,8 +281,13 @@ def _page_with_size(content: Content) -> tuple[Page, int]:
     return page(content), len(content)
 
 
-def _target(path: str, query: Sequence[tuple[str, str]]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+def _target(path: str, query: Query) -> str:
+    return f"{path}?{_encoded(query)}" if query else path
+
+
+@lru_cache(maxsize=4)  # all heartbeats have the same
+def _encoded(query: Query) -> str:
+    return urlencode(query)
 
 
 async def _read(response: Response, most_bytes: int) -> Content:

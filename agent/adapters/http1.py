@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from functools import lru_cache
 from typing import Final
 
 from agent.klog import quoted
@@ -9,6 +10,7 @@ from agent.klog import quoted
 MOST_HEAD_BYTES: Final = 64 * 1024  # of the head, and of the trailers after a chunked body
 _MOST_CHUNK_LINE_BYTES = 4096  # the size of a chunk, and extensions that nobody reads
 _HEAD_TOO_LONG = f"net/http: server response headers exceeded {MOST_HEAD_BYTES} bytes; aborted"
+_MOST_LINES = 16  # that are kept parsed
 _MOST_INFORMATIONAL = 5  # as Go: a server may answer 100 Continue that often
 _STATUS_LINE = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: (.*))?")
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -159,10 +161,15 @@ class ResponseParser:
 def _fields(lines: list[str]) -> dict[str, str]:
     """Return the header fields; a field that is there twice has both values, as in a list."""
     fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not _FIELD_NAME.fullmatch(name):
-            raise HttpError(f"malformed MIME header line: {quoted(line[:40])}")
-        name, value = name.lower(), value.strip(" \t")
+    for name, value in map(_field, lines):
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return fields
+
+
+@lru_cache(maxsize=_MOST_LINES)  # most lines are those of the answer before
+def _field(line: str) -> tuple[str, str]:
+    """Return the name of a header field, in lower case, and its value."""
+    name, colon, value = line.partition(":")
+    if not colon or not _FIELD_NAME.fullmatch(name):
+        raise HttpError(f"malformed MIME header line: {quoted(line[:40])}")
+    return name.lower(), value.strip(" \t")

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from agent.adapters.answers import TooLarge, WatchEvent, decoded, refusal
-from agent.adapters.api_connection import ApiConnection
+from agent.adapters.api_connection import ApiConnection, Query
 from agent.adapters.shapes import (
     AccessReviewStatus,
     LeaseShape,
@@ -194,7 +194,7 @@ class KubeSelection:
         token, limit, total_bytes = "", self._page, 0
         for _ in range(_MOST_PAGES):
             try:
-                page, size = await self._connection.page(self._path, [*self._query, *_page_query(limit, token)])
+                page, size = await self._connection.page(self._path, (*self._query, *_page_query(limit, token)))
             except TooLarge:
                 if limit is None or limit == 1:
                     raise
@@ -215,13 +215,13 @@ class KubeSelection:
 
     async def watch(self, version: str, *, seconds: int) -> AsyncGenerator[Change, None]:
         """Watch them from a version on: the first change is OPENED, when the server has opened the watch."""
-        query = [
+        query = (
             *self._query,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", str(seconds)),
-        ]
+        )
         async with aclosing(self._connection.stream(self._path, query, seconds=seconds)) as events:
             async for event in events:
                 change = Change("OPENED", {}) if event is None else self._change(event)
@@ -366,8 +366,8 @@ def _pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
-def _page_query(limit: int | None, token: str) -> list[tuple[str, str]]:
-    return [*([("limit", str(limit))] if limit else []), *([("continue", token)] if token else [])]
+def _page_query(limit: int | None, token: str) -> Query:
+    return (*((("limit", str(limit)),) if limit else ()), *((("continue", token),) if token else ()))
 
 
 def _bookmarked(content: bytes) -> str:

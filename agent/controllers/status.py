@@ -12,7 +12,7 @@ from agent.core.model import NodeObject, NodeStatus
 from agent.core.node import with_own_metadata
 from agent.core.nodestatus import Facts, desired_status, find_condition, is_ready
 from agent.core.patch import is_changed, node_patch
-from agent.core.schedule import ReportSchedule, jittered
+from agent.core.schedule import ReportSchedule, coalesced, jittered
 from agent.machinery.backoff import Backoff
 from agent.machinery.runner import Scheduling
 from agent.ports import ApiError, NodeApi, NotFound, Recorder
@@ -101,7 +101,8 @@ class StatusController:
         else:
             self._reports.add("failed", "error")
             log.error("Unable to update node status", {"err": "update node status exceeds retry count"})
-        return jittered(self._heartbeat.status_update_seconds, _JITTER, self._rand())
+        period_seconds = self._heartbeat.status_update_seconds
+        return coalesced(self._clock.monotonic(), period_seconds, jittered(period_seconds, _JITTER, self._rand()))
 
     def _settle_seconds(self) -> float:
         """How long to let the CSINode come first, so that the first report can say Ready.

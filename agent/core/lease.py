@@ -30,19 +30,22 @@ def new_lease(node_name: str, *, duration_seconds: int, owner_uid: str, now: dat
 def renewed(lease: LeaseObject, *, duration_seconds: int, now: datetime) -> LeaseObject:
     """Return the lease with a later time; holder and owner stay as they are."""
     before = lease.get("spec", {})
-    at = _later(before.get("renewTime"), now)
-    return {**lease, "spec": {**before, "leaseDurationSeconds": duration_seconds, "renewTime": micro_timestamp(at)}}
+    renew_time = _later(before.get("renewTime"), now)
+    return {**lease, "spec": {**before, "leaseDurationSeconds": duration_seconds, "renewTime": renew_time}}
 
 
-def _later(before: str | None, now: datetime) -> datetime:
+def _later(before: object, now: datetime) -> str:
     """Return now, or just after the last renewal where the clock has gone back since.
 
     Better than kubelet: the control plane counts a renewal only if its time is later than that of the one before.
     """
+    text = micro_timestamp(now)
+    if not isinstance(before, str) or (len(before) == len(text) and before.endswith("Z") and before < text):
+        return text  # times of one form sort as texts, and whatever else the server has there counts for nothing
     try:
-        return max(now, exact_time(before or "") + timedelta(microseconds=1))
-    except (ValueError, OverflowError):  # whatever the server has there
-        return now
+        return micro_timestamp(max(now, exact_time(before) + timedelta(microseconds=1)))
+    except (ValueError, OverflowError):
+        return text
 
 
 def owned(lease: LeaseObject, node_name: str, owner_uid: str) -> LeaseObject:

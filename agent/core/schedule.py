@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from math import floor
 
 _GRID_SECONDS = 0.2
+_EPSILON = 1e-6  # a moment on the grid stays where it is
 
 
 def jittered(seconds: float, factor: float, rand: float) -> float:
@@ -16,7 +17,7 @@ def coalesced(now_seconds: float, earliest: float, latest: float) -> float:
 
     A period is random within its jitter; within it, the moment is rounded down to a fifth of a second.
     """
-    rounded = floor((now_seconds + latest) / _GRID_SECONDS) * _GRID_SECONDS - now_seconds
+    rounded = floor((now_seconds + latest) / _GRID_SECONDS + _EPSILON) * _GRID_SECONDS - now_seconds
     return min(rounded, latest) if rounded > earliest else latest
 
 

@@ -27,7 +27,7 @@ def timestamp(moment: datetime) -> str:
 
 def micro_timestamp(moment: datetime) -> str:
     """Return a time as Kubernetes' MicroTime, always with six decimals."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def parse_time(text: str) -> datetime:

@@ -83,7 +83,8 @@ class WorkQueue(Generic[K]):
         if len(self._heap) > 2 * len(self._due) + _SLACK:  # most entries are out of date
             self._heap = [(at, next(self._sequence), key) for key, at in self._due.items()]
             heapq.heapify(self._heap)
-        self._added.set()
+        if self._heap[0][0] >= at:  # whoever waits for the first one waits no longer for a later one
+            self._added.set()
 
     def _pop(self) -> K | None:
         now = self._clock.monotonic()

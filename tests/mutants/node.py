@@ -13,8 +13,8 @@ MUTANTS = (
     Mutant(
         "a lease is renewed to the second",
         "lease.py",
-        '"renewTime": micro_timestamp(at)}}',
-        '"renewTime": micro_timestamp(at.replace(microsecond=0))}}',
+        "    text = micro_timestamp(now)",
+        "    text = micro_timestamp(now.replace(microsecond=0))",
     ),
     Mutant(
         "a renewal after the clock went back repeats the old time",
