@@ -32,6 +32,7 @@ from agent.machinery.workqueue import WorkQueue
 from agent.ports import CSINodeApi, EventApi, LeaseApi, ManifestSource, NodeApi, PodApi
 
 _ROUNDS = 3.0  # how many rounds a loop may miss
+_CROWD = 8  # while so many registrations and statuses wait, nodes come up, and events about them can wait, too
 
 
 class _Startable(Controller, Protocol):
@@ -120,7 +121,7 @@ class Node:
         machine = machine or HostMachine(engine.monitor, config.eviction)
         self.state = NodeState(config, machine, engine.startup, engine.node_decoder, dependencies.clock)
         self._pace = TokenBucket(config.heartbeat.events_per_second, config.heartbeat.events_at_once)
-        self.events = self._recorder(clients.events)
+        self.events = self._recorder(clients.events, gives_way=partial(engine.queue.has_due, _CROWD))
         status_scheduling = engine.scheduling("status", self._status_health)
         registration = NodeRegistrar(self.state, clients.nodes, self.events, status_scheduling)
         self._controllers: list[_Startable] = [

@@ -132,8 +132,9 @@ class Process:
         self.health.remove(name)
 
     def is_behind(self) -> bool:
-        """Whether leases are renewed seconds after their time: the API server is slow, or we are."""
-        return self.engine.lease_queue.has_due(_BEHIND, late_seconds=_BEHIND_SECONDS)
+        """Whether nodes should not start yet: leases are renewed seconds after their time, as the API server is slow
+        or we are, or nobody knows yet which Nodes there are."""
+        return not self._node_store.is_synced or self.engine.lease_queue.has_due(_BEHIND, late_seconds=_BEHIND_SECONDS)
 
     @property
     def node_store(self) -> Store:

@@ -70,7 +70,7 @@ class LeaseController:
         self._began_seconds = self._clock.monotonic()
         if self._backoff.left_seconds:
             return self._backoff.left_seconds
-        if self._state.is_deleted:
+        if self._state.is_deleted or (self._state.asks_less and self._state.uid is None):
             self._health.settled()  # a lease of nobody would only be collected
             return self._period()
         latest, self._latest = self._latest, b""  # an error that nobody expects forgets it: it may be the cause

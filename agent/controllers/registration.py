@@ -6,6 +6,7 @@ from agent.controllers.state import NodeState
 from agent.core.events import status_events
 from agent.core.model import NodeObject
 from agent.core.node import new_node, reconcile_patch
+from agent.core.nodestatus import find_condition
 from agent.core.schedule import jittered
 from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
@@ -52,7 +53,8 @@ class NodeRegistrar:
         self.backoff.reset()
         self._return_at = None
         self._registered_at = self._clock.monotonic()
-        self._state.register(node["metadata"]["uid"], is_new=self._is_created)
+        is_blank = find_condition(node.get("status", {}), "Ready") is None
+        self._state.register(node["metadata"]["uid"], is_new=self._is_created or is_blank)
         self._state.put(node)
         return 0.0
 
@@ -93,7 +95,7 @@ class NodeRegistrar:
             log.error(
                 "Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._state.name}
             )
-        if self._is_replaced and (shown := self._state.node()):
+        if (self._is_replaced or self._state.asks_less) and (shown := self._state.node()):
             return await self._reconcile(shown, node)
         try:
             registered = await self._nodes.create(node)

@@ -50,8 +50,11 @@ class NodeState:
         self._clock = clock
         self._adopts = not config.registration.register_node  # whether a Node that others create is ours
         self._deleted_uid: str | None = None  # of the Node that was ours last, while there is no other
+        self.asks_less = False
+        """Whether nothing is read that is known or unlikely to be there, as thousands of nodes want it that start
+        together: a Node that the watch has shown is taken as it is. A kubelet always asks."""
         self.is_new = False
-        """Whether we have created the Node, so that nothing that belongs to it can be there already."""
+        """Whether nothing that belongs to the Node is likely to be there already, so that it is created unasked."""
         self.is_held_back = False
         """Whether the node is never to become ready."""
         self.settle_seconds = _SETTLE_SECONDS
@@ -185,9 +188,9 @@ class NodeState:
         return self._deleted_uid not in {None, uid}
 
     def register(self, uid: str, *, is_new: bool = False) -> None:
-        """Make the Node with this UID ours; a new one was created by us a moment ago."""
+        """Make the Node with this UID ours; a new one was created by us a moment ago, or was never reported on."""
         if uid != self.uid:
-            self.is_new = is_new
+            self.is_new = self.asks_less and is_new
             self.uid, self._deleted_uid = uid, None
             self._adopts = self._adopts or self.config.registration.on_node_deleted == "idle"
             self._notify_replaced()

@@ -62,6 +62,7 @@ class HostedFleet:
         placed = self._placement.place(plan)
         node = self._process.add(placed.config, self._clients, placed.machine)
         node.state.settle_seconds = _SETTLE_SECONDS
+        node.state.asks_less = True
         if not plan.startup.becomes_ready:
             node.state.hold_back(_NEVER_READY)
         self._starter.add(node, plan.startup.delay_seconds)

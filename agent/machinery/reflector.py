@@ -139,6 +139,8 @@ class Demultiplexer:
 
     def __init__(self, node_of: Callable[[Any], str | None], isolation: Isolation) -> None:
         self.stores: dict[str, Store] = {}
+        self.is_synced = False
+        """Whether the objects have been listed."""
         self._node_of = node_of
         self._isolation = isolation
         self._nodes: dict[str, str] = {}  # by UID
@@ -155,6 +157,7 @@ class Demultiplexer:
         for name, own in by_node.items():
             with self._isolation.attempt(name, node=name):
                 self.stores[name].reset(own, version)
+        self.is_synced = True
 
     def put(self, obj: Object, /) -> None:
         """Keep an object in the store of its node."""

@@ -56,3 +56,10 @@ async def test_a_new_node_gets_a_csinode_of_its_own_and_is_not_ready_before(loop
         await clock.advance(0)
         assert state.problems == ()
     assert csinodes.objects["n1"]["metadata"]["ownerReferences"][0]["uid"] == "uid-2"
+
+
+async def test_as_a_kubelet_it_looks_first_also_for_the_csinode_of_a_new_node(loop, csinodes, state, clock):
+    state.register("uid-1", is_new=True)
+    async with running(loop):
+        await clock.advance(0)
+    assert csinodes.times("get") == csinodes.times("create") == [0]

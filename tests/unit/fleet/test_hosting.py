@@ -48,6 +48,22 @@ async def test_what_a_new_node_needs_is_created_without_looking_for_it_first(
     assert leases.times("get") == csinodes.times("get") == nodes.times("get") == []
 
 
+async def test_nodes_that_others_have_made_for_the_fleet_are_taken_as_the_watch_shows_them(
+    hosted, make_fleet, living, clock, nodes, leases, csinodes
+):
+    for index in range(2):
+        await nodes.create({"metadata": {"name": f"n{index}", "labels": {"fake-kubelet.dev/fleet": "test"}}})
+    made = {node["metadata"]["uid"] for node in nodes.objects.values()}
+    before = len(nodes.times("create"))
+    add_all(hosted, make_fleet(2))
+    async with living():
+        await clock.advance(5)
+    assert hosted.states() == {"Ready": 2}
+    assert {node["metadata"]["uid"] for node in nodes.objects.values()} == made
+    assert len(nodes.times("create")) == before
+    assert leases.times("get") == csinodes.times("get") == nodes.times("get") == []
+
+
 async def test_nodes_come_up_late_never_or_not_ready_as_planned(hosted, make_fleet, living, clock, nodes):
     rule = StartupRule(delay_seconds=45.0, never_register_percent=10.0, never_ready_percent=20.0)
     add_all(hosted, make_fleet(100, startup=rule))
