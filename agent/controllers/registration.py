@@ -6,7 +6,7 @@ from agent.controllers.state import NodeState
 from agent.core.events import status_events
 from agent.core.model import NodeObject
 from agent.core.node import new_node, reconcile_patch
-from agent.core.nodestatus import find_condition
+from agent.core.nodestatus import is_blank
 from agent.core.schedule import jittered
 from agent.core.times import format_seconds
 from agent.machinery.backoff import Backoff
@@ -53,8 +53,7 @@ class NodeRegistrar:
         self.backoff.reset()
         self._return_at = None
         self._registered_at = self._clock.monotonic()
-        is_blank = find_condition(node.get("status", {}), "Ready") is None
-        self._state.register(node["metadata"]["uid"], is_new=self._is_created or is_blank)
+        self._state.register(node["metadata"]["uid"], is_new=self._is_created or is_blank(node))
         self._state.put(node)
         return 0.0
 
@@ -122,7 +121,9 @@ class NodeRegistrar:
             raise
 
     async def _reconcile(self, existing: NodeObject, fresh: NodeObject) -> NodeObject:
-        if patch := reconcile_patch(existing, fresh):
+        if self._state.asks_less and is_blank(existing):
+            log.debug("The first report registers the Node, too", {"node": self._state.name})
+        elif patch := reconcile_patch(existing, fresh):
             try:
                 existing = await self._nodes.patch_status(self._state.name, patch)
             except NotFound:

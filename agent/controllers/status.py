@@ -9,8 +9,8 @@ from agent.controllers.state import NodeState
 from agent.core.events import schedulable_events, start_events, status_events
 from agent.core.metrics import Counter
 from agent.core.model import NodeObject, NodeStatus
-from agent.core.node import with_own_metadata
-from agent.core.nodestatus import Facts, desired_status, find_condition, is_ready
+from agent.core.node import with_own_metadata, with_registered_metadata
+from agent.core.nodestatus import Facts, desired_status, find_condition, is_blank, is_ready
 from agent.core.patch import is_changed, node_patch
 from agent.core.schedule import ReportSchedule, coalesced, jittered
 from agent.machinery.backoff import Backoff
@@ -154,7 +154,8 @@ class StatusController:
             log.error(
                 "Failed to set some node status fields", {"err": "; ".join(desired.errors), "node": self._state.name}
             )
-        patch = node_patch(node, {**with_own_metadata(node, facts), "status": desired.status})
+        with_metadata = with_registered_metadata if self._registers_too(node) else with_own_metadata
+        patch = node_patch(node, {**with_metadata(node, facts), "status": desired.status})
         changed = self._pod_cidr_changed(node) or is_changed(patch)
         now_seconds = self._clock.monotonic()
         is_sent = changed or self._schedule.due(now_seconds)
@@ -168,6 +169,10 @@ class StatusController:
             self._state.startup.ready()
         self._record_changes(node, facts, desired.status)
         return is_sent
+
+    def _registers_too(self, node: NodeObject) -> bool:
+        """Whether the report mends what registration mends: a Node that nobody has reported on costs one request."""
+        return self._state.asks_less and is_blank(node)
 
     def _record_changes(self, node: NodeObject, facts: Facts, status: NodeStatus) -> None:
         """Record what changed: an event is the difference between two states."""

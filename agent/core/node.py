@@ -51,38 +51,45 @@ def new_node(facts: Facts) -> tuple[NodeObject, Desired]:
     spec: NodeSpec = {"taints": [taint.as_object() for taint in taints]} if taints else {}
     if registration.provider_id:
         spec["providerID"] = registration.provider_id
-    metadata: ObjectMeta = {
-        "name": facts.config.node_name,
-        "labels": _labels(facts),
-        "annotations": {_ATTACH_DETACH: "true"} if registration.controller_attach_detach else {},
-    }
     node: NodeObject = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": _own_metadata(metadata, facts),
+        "metadata": _new_metadata(facts),
         "spec": spec,
         "status": desired.status,
     }
     return node, desired
 
 
+def _new_metadata(facts: Facts) -> ObjectMeta:
+    metadata: ObjectMeta = {
+        "name": facts.config.node_name,
+        "labels": _labels(facts),
+        "annotations": {_ATTACH_DETACH: "true"} if facts.config.registration.controller_attach_detach else {},
+    }
+    return _own_metadata(metadata, facts)
+
+
 def reconcile_patch(existing: NodeObject, fresh: NodeObject) -> Object:
     """Return what registration changes on a Node that exists; empty when nothing."""
-    metadata = existing["metadata"]
-    wanted = {key: value for key, value in fresh["metadata"]["labels"].items() if key in _DEFAULT_LABELS}
-    labels = {**metadata.get("labels", {}), **wanted}
-    labels = {key: value for key, value in labels.items() if value or key not in _DEFAULT_LABELS}
-    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _ATTACH_DETACH}
-    if _ATTACH_DETACH in fresh["metadata"]["annotations"]:
-        annotations[_ATTACH_DETACH] = "true"
     observed, wanted_status = existing.get("status", {}), fresh["status"]
     status: NodeStatus = {
         **observed,
         "capacity": _reconciled(observed.get("capacity"), wanted_status.get("capacity", {})),
         "allocatable": _reconciled(observed.get("allocatable"), wanted_status.get("allocatable", {})),
     }
-    desired: ObjectMeta = {**metadata, "labels": labels, "annotations": annotations}
-    return node_patch(existing, {"metadata": desired, "status": status})
+    metadata = _reconciled_metadata(existing["metadata"], fresh["metadata"])
+    return node_patch(existing, {"metadata": metadata, "status": status})
+
+
+def _reconciled_metadata(existing: ObjectMeta, fresh: ObjectMeta) -> ObjectMeta:
+    wanted = {key: value for key, value in fresh["labels"].items() if key in _DEFAULT_LABELS}
+    labels = {**existing.get("labels", {}), **wanted}
+    labels = {key: value for key, value in labels.items() if value or key not in _DEFAULT_LABELS}
+    annotations = {key: value for key, value in existing.get("annotations", {}).items() if key != _ATTACH_DETACH}
+    if _ATTACH_DETACH in fresh["annotations"]:
+        annotations[_ATTACH_DETACH] = "true"
+    return {**existing, "labels": labels, "annotations": annotations}
 
 
 def _reconciled(observed: dict[str, str] | None, fresh: dict[str, str]) -> dict[str, str]:
@@ -97,6 +104,11 @@ def _reconciled(observed: dict[str, str] | None, fresh: dict[str, str]) -> dict[
 
 def _is_hugepages(name: str) -> bool:
     return name.startswith("hugepages-")
+
+
+def with_registered_metadata(node: NodeObject, facts: Facts) -> NodeObject:
+    """Return the Node with all that registration mends in the metadata of one that exists."""
+    return {**node, "metadata": _reconciled_metadata(node["metadata"], _new_metadata(facts))}
 
 
 def with_own_metadata(node: NodeObject, facts: Facts) -> NodeObject:

@@ -16,6 +16,7 @@ from agent.core.model import (
     IPAddress,
     Network,
     NodeAddress,
+    NodeObject,
     NodeStatus,
     Object,
     PodStatus,
@@ -216,6 +217,11 @@ def conditions(facts: Facts) -> NodeStatus:
 def find_condition(status: NodeStatus | PodStatus, kind: str) -> Condition | None:
     """Return the condition of this type; None if the status has none."""
     return next((condition for condition in status.get("conditions") or () if condition["type"] == kind), None)
+
+
+def is_blank(node: NodeObject) -> bool:
+    """Return whether nobody has reported on the Node yet."""
+    return find_condition(node.get("status", {}), "Ready") is None
 
 
 def is_ready(status: NodeStatus) -> bool:

@@ -9,7 +9,7 @@ from agent.core.pacing import AdaptiveLimit
 from agent.node import Node
 from agent.ports import Clock
 
-_FIRST, _LEAST, _MOST = 16, 4, 512  # nodes that start at once
+_FIRST, _LEAST, _MOST = 64, 4, 512  # nodes that start at once
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0  # a node that is not up by then holds up no other
 _SLOW_SECONDS = 5.0  # an API server that takes so long for an answer is overrun; a lease has ten

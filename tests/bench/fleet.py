@@ -32,6 +32,7 @@ from tests.cluster.process import Process
 from tests.cluster.waiting import eventually
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_EVENTS = "/api/v1/namespaces/default/events"
 _CSINODES = "/apis/storage.k8s.io/v1/csinodes"
 _ANNOTATIONS = {"kwok.x-k8s.io/node": "fake"}
 _LABELS = {"fake-kubelet.dev/fleet": "fleet"}
@@ -150,7 +151,7 @@ def _measured(plane: ControlPlane, name: str, count: int, process: Process, seco
     tell(f"{name}: starting with {count} nodes")
     ready_seconds = _seconds_to_ready(plane, count, process)
     tell(f"{name}: all {count} are Ready after {ready_seconds:.1f} s")
-    time.sleep(2 * _PERIOD_SECONDS)  # what came with the start is over, such as events
+    _settle(plane)
     before, first, since = footprint(process.pid), _versions(plane), time.monotonic()
     oldest, missed, renewals = 0.0, 0, 0
     while time.monotonic() - since < seconds:
@@ -167,6 +168,14 @@ def _measured(plane: ControlPlane, name: str, count: int, process: Process, seco
 def _told(result: Result) -> Result:
     tell(f"{_row(result)} load {os.getloadavg()[0]:.1f}")
     return result
+
+
+def _settle(plane: ControlPlane) -> None:
+    """Wait until what came with the start is over, such as events."""
+    before = None
+    while (now := plane.api.get(f"{_EVENTS}?limit=1")["metadata"].get("remainingItemCount", 0)) != before:
+        before = now
+        time.sleep(_PERIOD_SECONDS)
 
 
 def _ready(plane: ControlPlane) -> int:

@@ -61,6 +61,8 @@ async def test_nodes_that_others_have_made_for_the_fleet_are_taken_as_the_watch_
     assert hosted.states() == {"Ready": 2}
     assert {node["metadata"]["uid"] for node in nodes.objects.values()} == made
     assert len(nodes.times("create")) == before
+    assert len(nodes.times("patch_status")) == 2
+    assert {node["metadata"]["labels"]["kubernetes.io/hostname"] for node in nodes.objects.values()} == {"n0", "n1"}
     assert leases.times("get") == csinodes.times("get") == nodes.times("get") == []
 
 
@@ -114,7 +116,7 @@ async def test_no_more_nodes_start_than_an_api_server_takes(hosted, make_fleet, 
     nodes.fail = lambda _: Unavailable("too many requests")
     async with living():
         await clock.advance(5)
-        assert starter.waiting == 200 - 16
+        assert starter.waiting == 200 - 64
         for _ in range(5):
             starter.observe(429, 0.01)
             await clock.advance(1)
