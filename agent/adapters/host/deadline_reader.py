@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent.core.metrics import Counter, Family, Gauge, Histogram
 
@@ -59,6 +60,7 @@ class SensorMetrics:
 class _Reading(NamedTuple):
     """How one reading of a sensor went."""
 
+    metrics: SensorMetrics
     sensor: str
     took_seconds: float
     failed: bool
@@ -76,56 +78,47 @@ class DeadlineReader(Generic[T]):
         first_deadline_seconds: float | None = None,
         metrics: SensorMetrics | None = None,
     ) -> None:
-        self._value = initial
+        self.value = initial
         self._sensors = sensors
         self._deadline_seconds = deadline_seconds
         self._first_deadline_seconds = first_deadline_seconds or deadline_seconds  # there is no last value to keep yet
         self._metrics = metrics or SensorMetrics()
-        self._pending: asyncio.Future[list[_Reading]] | None = None
-        self._has_value = False
+        self.hangs = False
+        """Whether a reading has not come back."""
+        self.has_value = False
         self._current_sensor = ""  # the one that the thread reads at the moment
         self._errors: dict[str, str] = {}
 
     @property
-    def hangs(self) -> bool:
-        """Whether a reading has not come back."""
-        return self._pending is not None and not self._pending.done()
+    def deadline_seconds(self) -> float:
+        """How long a reading may take."""
+        return self._deadline_seconds if self.has_value else self._first_deadline_seconds
 
     async def read(self) -> T:
         """Return the value, read now if the deadline allows it; a reading that hangs is not started again."""
-        if self.hangs:
-            return self._value
-        deadline_seconds = self._deadline_seconds if self._has_value else self._first_deadline_seconds
-        self._pending = asyncio.get_running_loop().run_in_executor(None, self._read_all)
-        self._pending.add_done_callback(self._count)  # in the event loop, however late it comes
-        try:
-            async with asyncio.timeout(deadline_seconds):
-                await asyncio.shield(self._pending)
-        except TimeoutError:
-            fields = {"sensor": self._current_sensor, "seconds": deadline_seconds}
-            log.error("Host does not answer, keeping its last values", fields)
-            self._metrics.hangs(self._current_sensor)
-        return self._value
+        await read_together(self)
+        return self.value
 
-    def _read_all(self) -> list[_Reading]:
+    def read_all(self) -> list[_Reading]:
+        """Read each sensor; for the thread."""
         return [self._read(name, sensor) for name, sensor in self._sensors.items()]
+
+    def report_hanging(self, seconds: float) -> None:
+        """Report that the sensor that the thread reads has not come back."""
+        log.error("Host does not answer, keeping its last values", {"sensor": self._current_sensor, "seconds": seconds})
+        self._metrics.hangs(self._current_sensor)
 
     def _read(self, name: str, sensor: Callable[[T], T]) -> _Reading:
         self._current_sensor, began = name, time.monotonic()
         try:
-            self._value = sensor(self._value)
+            self.value = sensor(self.value)
         except Exception as error:  # psutil's errors, and whatever else odd text in /proc may lead to
             self._failed(name, f"{type(error).__name__}: {error}", error)
         else:
-            self._has_value = True
+            self.has_value = True
             if self._errors.pop(name, None):
                 log.info("Host can be read again", {"sensor": name})
-        return _Reading(name, time.monotonic() - began, failed=name in self._errors)
-
-    def _count(self, done: asyncio.Future[list[_Reading]]) -> None:
-        if not done.cancelled() and not done.exception():
-            for name, took_seconds, failed in done.result():
-                self._metrics.read(name, took_seconds, failed=failed)
+        return _Reading(self._metrics, name, time.monotonic() - began, failed=name in self._errors)
 
     def _failed(self, name: str, message: str, error: Exception) -> None:
         is_expected = isinstance(error, OSError | ValueError | LookupError)
@@ -134,3 +127,54 @@ class DeadlineReader(Generic[T]):
             fields = {"sensor": name, "err": message}
             exc_info = None if is_expected else error
             log.error("Unable to read the host, keeping its last values", fields, exc_info=exc_info)
+
+
+_Waiting = deque[DeadlineReader[Any]]
+
+
+async def read_together(*readers: DeadlineReader[Any]) -> None:
+    """Read those that do not hang, in turn and in one thread: to enter a thread costs more than most readings.
+
+    After the deadline, those behind the one that does not come back keep their values until the next time.
+    """
+    started = [reader for reader in readers if not reader.hangs]
+    if not started:
+        return
+    for reader in started:
+        reader.hangs = True
+    waiting, deadline_seconds = deque(started), max(reader.deadline_seconds for reader in started)
+    job = asyncio.get_running_loop().run_in_executor(None, _read_in_turn, waiting)
+    job.add_done_callback(_count)  # in the event loop, however late it comes
+    try:
+        async with asyncio.timeout(deadline_seconds):
+            await asyncio.shield(job)
+    except TimeoutError:
+        while reader := _next(waiting):  # type: ignore[assignment]  # not begun
+            reader.hangs = False
+        hanging = [reader for reader in started if reader.hangs]
+        if not hanging:
+            job.cancel()  # all threads are busy
+        for reader in hanging or started[:1]:
+            reader.report_hanging(deadline_seconds)
+
+
+def _read_in_turn(waiting: _Waiting) -> list[_Reading]:
+    readings: list[_Reading] = []
+    while reader := _next(waiting):
+        readings.extend(reader.read_all())
+        reader.hangs = False
+    return readings
+
+
+def _next(waiting: _Waiting) -> DeadlineReader[Any] | None:
+    """Take the next reader; the thread and the event loop may want it at the same moment."""
+    try:
+        return waiting.popleft()
+    except IndexError:
+        return None
+
+
+def _count(done: asyncio.Future[list[_Reading]]) -> None:
+    if not done.cancelled() and not done.exception():
+        for reading in done.result():
+            reading.metrics.read(reading.sensor, reading.took_seconds, failed=reading.failed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.adapters.clock import SystemClock
 from agent.adapters.host.cgroup import Limits, limited, mounted_version, own_limits
 from agent.adapters.host.counters import memory_usage
-from agent.adapters.host.deadline_reader import DeadlineReader, SensorMetrics, Sensors
+from agent.adapters.host.deadline_reader import DeadlineReader, SensorMetrics, Sensors, read_together
 from agent.adapters.host.files import HostFiles, filesystem_of
 from agent.adapters.host.machine import (
     architecture,
@@ -89,13 +89,36 @@ class LinuxHost:
 
     async def glance(self) -> HostSnapshot:
         """Read what may change from one second to the next; the rest is as it was."""
-        kernel, nodefs = await self._kernel.read(), await self._storage.read()
+        if self._storage.has_value:
+            await read_together(self._kernel, self._storage)
+        else:  # a disk that is dead from the start holds up nothing else
+            await self._kernel.read()
+            await self._storage.read()
+        return self._glance()
+
+    async def snapshot(self) -> HostSnapshot:
+        """Read everything."""
+        resolver = (self._resolver,) if self._config.resolved_name else ()
+        if self._storage.has_value:
+            await read_together(self._kernel, self._description, self._storage, *resolver)
+        else:
+            for reader in (self._description, *resolver, self._kernel, self._storage):
+                await reader.read()
+        self._described = self._description.value
+        if self._config.resolved_name:
+            network = replace(self._described.network, node_name_addresses=self._resolver.value)
+            self._described = replace(self._described, network=network)
+        return self._glance()
+
+    def _glance(self) -> HostSnapshot:
+        """Return what was read last."""
+        kernel = self._kernel.value
         host = replace(
             self._described,
             online_cpus=kernel.online_cpus,
             cpu_millicores=1000 * len(kernel.online_cpus),
             pids_used=kernel.pids_used,
-            nodefs=nodefs,
+            nodefs=self._storage.value,
         )
         if kernel.memory:
             host = replace(
@@ -106,15 +129,6 @@ class LinuxHost:
             )
         self._last = limited(host, kernel.limits) if kernel.limits else host
         return self._last
-
-    async def snapshot(self) -> HostSnapshot:
-        """Read everything."""
-        host = await self._description.read()
-        if self._config.resolved_name:
-            addresses = await self._resolver.read()
-            host = replace(host, network=replace(host.network, node_name_addresses=addresses))
-        self._described = host
-        return await self.glance()
 
     async def usage(self, detail: Detail) -> HostUsage:
         """Read what of the machine is in use, or of our own cgroup if the settings make that the machine."""
