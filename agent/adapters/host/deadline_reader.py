@@ -145,17 +145,17 @@ async def read_together(*readers: DeadlineReader[Any]) -> None:
     waiting, deadline_seconds = deque(started), max(reader.deadline_seconds for reader in started)
     job = asyncio.get_running_loop().run_in_executor(None, _read_in_turn, waiting)
     job.add_done_callback(_count)  # in the event loop, however late it comes
-    try:
-        async with asyncio.timeout(deadline_seconds):
-            await asyncio.shield(job)
-    except TimeoutError:
-        while reader := _next(waiting):  # type: ignore[assignment]  # not begun
-            reader.hangs = False
-        hanging = [reader for reader in started if reader.hangs]
-        if not hanging:
-            job.cancel()  # all threads are busy
-        for reader in hanging or started[:1]:
-            reader.report_hanging(deadline_seconds)
+    done, _ = await asyncio.wait({job}, timeout=deadline_seconds)  # the thread goes on, whoever is cancelled
+    if done:
+        job.result()  # nothing, unless no thread can be started
+        return
+    while reader := _next(waiting):  # type: ignore[assignment]  # not begun
+        reader.hangs = False
+    hanging = [reader for reader in started if reader.hangs]
+    if not hanging:
+        job.cancel()  # all threads are busy
+    for reader in hanging or started[:1]:
+        reader.report_hanging(deadline_seconds)
 
 
 def _read_in_turn(waiting: _Waiting) -> list[_Reading]:

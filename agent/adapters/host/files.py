@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent.core.model import Filesystem
 
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 12  # a buffer is allocated for each read, and the files are smaller
 
 
 class HostFiles:

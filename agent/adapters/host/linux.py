@@ -112,21 +112,17 @@ class LinuxHost:
 
     def _glance(self) -> HostSnapshot:
         """Return what was read last."""
-        kernel = self._kernel.value
-        host = replace(
+        kernel, memory = self._kernel.value, self._kernel.value.memory
+        host = replace(  # once: a copy costs more than a reading
             self._described,
             online_cpus=kernel.online_cpus,
             cpu_millicores=1000 * len(kernel.online_cpus),
             pids_used=kernel.pids_used,
             nodefs=self._storage.value,
+            memory_bytes=memory.total_bytes if memory else 0,
+            memory_available_bytes=memory.total_bytes - memory.working_set_bytes if memory else None,
+            swap_bytes=memory.swap_total_bytes if memory else 0,
         )
-        if kernel.memory:
-            host = replace(
-                host,
-                memory_bytes=kernel.memory.total_bytes,
-                memory_available_bytes=kernel.memory.total_bytes - kernel.memory.working_set_bytes,
-                swap_bytes=kernel.memory.swap_total_bytes,
-            )
         self._last = limited(host, kernel.limits) if kernel.limits else host
         return self._last
 
