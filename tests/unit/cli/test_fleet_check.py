@@ -59,7 +59,7 @@ def test_kubelets_flags_may_stand_before_and_after_the_command(fake_kubelet):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["check"], "error: a fleet needs --count N, --like FILE or -f FILE\n"),
+        (["check"], "error: a fleet needs --count N, --like FILE, -f FILE or --adopt LABEL=VALUE\n"),
         (
             ["chekc"],
             "error: unknown command chekc; did you mean check?\nhint: fake-kubelet fleet --help lists the commands\n",

@@ -232,7 +232,7 @@ def test_a_cluster_is_copied_in_one_line(nodes_file, folder):
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        ({}, "a fleet needs --count N, --like FILE or -f FILE"),
+        ({}, "a fleet needs --count N, --like FILE, -f FILE or --adopt LABEL=VALUE"),
         ({"filename": "f", "count": 1}, "-f and --count do not go together: the file describes its groups"),
         ({"filename": "f", "like": "n"}, "-f and --like do not go together: the file describes its groups"),
         ({"count": 1, "catalogue": "c"}, "--catalogue goes with -f: only groups in a file name their instance type"),

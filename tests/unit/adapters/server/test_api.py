@@ -163,8 +163,8 @@ async def test_a_log_is_followed_while_the_command_runs_and_no_longer(node):
 async def test_a_log_that_is_followed_begins_at_its_tail_and_has_its_limit(node):
     node.clock.elapsed = 10.0
     node.pods = [plain_pod({"running": BEGUN})]
-    async with followed(node, "follow=true&tailLines=1&limitBytes=4") as response:
-        assert await response.content.read() == b"ther"
+    async with followed(node, "follow=true&tailLines=1&limitBytes=5") as response:
+        assert await response.content.read() == b"there"
 
 
 async def test_a_log_is_not_followed_any_more_once_the_client_or_the_pod_is_gone(node):
