@@ -1,7 +1,7 @@
 """What a scrape costs the node: `python -m tests.bench.scrape [--times 100]`, beside a real kubelet; needs root and Go.
 
 CPU time of the whole process for each answer, over one connection that stays open, less what it costs anyway. It fails
-if an answer of ours costs more than 5 ms, or more than 25 ms with 500 pods that seem to use something.
+if an answer of ours costs more than 5 ms, or /metrics/resource more than 25 ms with 500 pods that use something.
 """
 
 import argparse
@@ -67,15 +67,16 @@ def _idle(served: Served) -> float:
 
 def _add_pods(cluster: ControlPlane, served: Served) -> None:
     """Put pods on our node, and wait until they run."""
+    resources = {"limits": {"cpu": "300m"}, "requests": {"cpu": "1m"}}
     for number in range(_PODS):
         metadata = {"name": f"pod-{number}", "namespace": "default", "annotations": _USAGE}
         spec = {
             "nodeName": OURS,
             "automountServiceAccountToken": False,
+            "hostNetwork": True,  # a node has 254 addresses for pods
             "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "main", "image": "pause:1", "resources": {"limits": {"cpu": "300m"}}}],
+            "containers": [{"name": "main", "image": "pause:1", "resources": resources}],
         }
-        spec["containers"][0]["resources"]["requests"] = {"cpu": "1m"}
         cluster.api.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     eventually(lambda: _running(served) == _PODS, within=120, every=1)
 
@@ -114,9 +115,11 @@ def main() -> None:
                 costs = _table(cluster, directory, times)
         except build.NoControlPlane as reason:
             sys.exit(f"no control plane to test against: {reason}")
-    dear = [path for path, cost in costs.items() if cost > (_MOST_MS_WITH_PODS if "pods" in path else _MOST_MS)]
+    dear = [path for path, cost in costs.items() if cost > _MOST_MS and "pods" not in path]
     if dear:
-        sys.exit(f"more than {_MOST_MS:g} ms, or {_MOST_MS_WITH_PODS:g} ms with pods: {', '.join(dear)}")
+        sys.exit(f"more than {_MOST_MS:g} ms: {', '.join(dear)}")
+    if costs[f"{_POD_PATHS[0]}, {_PODS} pods"] > _MOST_MS_WITH_PODS:
+        sys.exit(f"{_POD_PATHS[0]} with {_PODS} pods: more than {_MOST_MS_WITH_PODS:g} ms")
 
 
 if __name__ == "__main__":

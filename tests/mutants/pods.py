@@ -39,14 +39,14 @@ MUTANTS = (
     Mutant(
         "a pod on the host network has an address of its own",
         "pods/status.py",
-        "context.host_ips if on_host else context.pod_ips",
+        "context.host_ips if on_host_network(pod) else context.pod_ips",
         "context.pod_ips",
     ),
     Mutant(
         "a pod's addresses change",
         "pods/status.py",
-        '    if pod.get("status", {}).get("podIP"):\n        return {}\n',
-        "",
+        'if not ips or pod.get("status", {}).get("podIP"):',
+        "if not ips:",
     ),
     # container.py, lifecycle.py, termination.py
     Mutant(
@@ -110,8 +110,20 @@ MUTANTS = (
     Mutant(
         "an exit code is ignored",
         "pods/termination.py",
-        "return RunPlan(default if own is None else own, code or 0)",
-        "return RunPlan(default if own is None else own, 0)",
+        "default_code if code is None else code)",
+        "default_code)",
+    ),
+    Mutant(
+        "the exit code of a plain command is ignored",
+        "pods/termination.py",
+        "default, default_code = command.run_seconds, command.exit_code",
+        "default = command.run_seconds",
+    ),
+    Mutant(
+        "a container has used CPU since its pod has started",
+        "pods/stats.py",
+        " - usage.cpu.sum_until(began_ms - pod_ms)",
+        "",
     ),
     # resources.py
     Mutant(
