@@ -121,9 +121,8 @@ class NodeRegistrar:
             raise
 
     async def _reconcile(self, existing: NodeObject, fresh: NodeObject) -> NodeObject:
-        if self._state.asks_less and is_blank(existing):
-            log.debug("The first report registers the Node, too", {"node": self._state.name})
-        elif patch := reconcile_patch(existing, fresh):
+        is_left_to_report = self._state.asks_less and is_blank(existing)
+        if not is_left_to_report and (patch := reconcile_patch(existing, fresh)):
             try:
                 existing = await self._nodes.patch_status(self._state.name, patch)
             except NotFound:

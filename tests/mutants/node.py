@@ -323,8 +323,8 @@ MUTANTS = (
     Mutant(
         "registration sets all labels again",
         "node.py",
-        'in fresh["metadata"]["labels"].items() if key in _DEFAULT_LABELS}',
-        'in fresh["metadata"]["labels"].items()}',
+        'in fresh["labels"].items() if key in _DEFAULT_LABELS}',
+        'in fresh["labels"].items()}',
     ),
     Mutant(
         "registration overwrites capacity",
