@@ -274,8 +274,8 @@ MUTANTS = (
     Mutant(
         "a time is written in its own zone",
         "times.py",
-        'return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")',
-        'return moment.strftime("%Y-%m-%dT%H:%M:%SZ")',
+        "moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')",
+        "moment.replace(tzinfo=None).isoformat(timespec='seconds')",
     ),
     # nodestatus.py: addresses
     Mutant(

@@ -197,8 +197,8 @@ MUTANTS = (
     Mutant(
         "affinity terms are all required",
         "pods/admission.py",
-        "return required is None or any(_term_matches",
-        "return required is None or all(_term_matches",
+        "return required is None or any(matches_term",
+        "return required is None or all(matches_term",
     ),
     Mutant("an empty term matches", "pods/admission.py", "return bool(expressions or fields) and (", "return ("),
     Mutant(
