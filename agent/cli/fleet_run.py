@@ -20,11 +20,10 @@ from agent.core.errors import ConfigError
 from agent.core.port_range import PortRange
 from agent.ports import StartError
 
-_QUIET = -10  # a thousand nodes would log thousands of lines at INFO
-
 if TYPE_CHECKING:
     from agent.fleet.serving import FleetServing
 
+_QUIET = -10  # a thousand nodes would log thousands of lines at INFO
 _Result = TypeVar("_Result")
 
 

@@ -21,7 +21,7 @@ from agent.adapters.server.health_server import HealthServer
 from agent.connections import ApiConnections, clients_of, open_connections
 from agent.core.adoption import NodeSelector
 from agent.core.config import NodeConfig, ProcessConfig
-from agent.core.fleet import FLEET_LABEL, Fleet, plans
+from agent.core.fleet import FLEET_LABEL, Fleet, NodePlan, plans
 from agent.core.fleet_view import FleetView
 from agent.core.nodestatus import routed_address
 from agent.fleet.access import check_names, check_rights
@@ -34,6 +34,7 @@ from agent.fleet.metrics import fleet_families
 from agent.fleet.serving import FleetServers, FleetServing, open_servers
 from agent.fleet.starter import Starter
 from agent.machinery.runner import Runnable
+from agent.node import NodeClients
 from agent.ports import ApiError, Clock, StartError
 from agent.process import LOOPS, Process
 from agent.supervisor import reload_on_signal, stop_on_signals, supervise
@@ -86,8 +87,8 @@ class _FleetApp:
         self._settings = settings
         self._screen = screen
         self._clock = SystemClock()
-        self._host = LinuxHost(settings.process.host)
-        self._process = Process(self._host, self._clock, sensor_seconds=1.0, keeps_history=False)
+        self._machine = LinuxHost(settings.process.host)
+        self._process = Process(self._machine, self._clock, sensor_seconds=1.0, keeps_history=False)
         self._starter = Starter(self._clock, self._process.is_behind)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._began_seconds = self._clock.monotonic()
@@ -101,12 +102,10 @@ class _FleetApp:
         for connection in connections:
             resources.push_async_callback(connection.close)
         clients = clients_of(connections, settings.node)
-        servers = await self._open_servers(credentials)
-        hosted = HostedFleet(process, clients, self._starter, servers.placement if servers else None)
-        if servers:
-            resources.push_async_callback(servers.listeners.close)
-            servers.listeners.answer_with(self._api(hosted, connections).load_handler)
-        await self._host_all(hosted, connections)
+        planned = list(plans(settings.fleet))
+        await self._check(connections, [plan.name for plan in planned])
+        servers = await self._open_servers(credentials, resources)
+        hosted = self._host(planned, clients, connections, servers)
         adopted_pods = AdoptedPods(hosted, watch=connections.rest, pods=connections.pods, clock=self._clock)
         self._reflect(hosted, connections, adopted_pods)
         changes = FleetChanges(settings.fleet, hosted, connections=connections, clients=clients, reread=settings.reread)
@@ -127,13 +126,31 @@ class _FleetApp:
         heartbeat, connectivity = self._settings.node.heartbeat, self._process.connectivity
         return open_connections(credentials, heartbeat, self._reload.set, connectivity, metrics=metrics)
 
-    async def _open_servers(self, credentials: Credentials) -> FleetServers | None:
+    async def _open_servers(self, credentials: Credentials, resources: AsyncExitStack) -> FleetServers | None:
         """Listen for the kubelet's API, unless the settings switch it off. Raises StartError."""
         config, wanted = self._settings.process, self._settings.serving
         if not config.serving.enabled:
             return None
-        address = routed_address((await self._host.snapshot()).network)
-        return await open_servers(config, wanted, credentials, address, self._clock)
+        address = routed_address((await self._machine.snapshot()).network)
+        servers = await open_servers(config, wanted, credentials, address, self._clock)
+        resources.push_async_callback(servers.listeners.close)
+        return servers
+
+    def _host(
+        self,
+        planned: Sequence[NodePlan],
+        clients: NodeClients,
+        connections: ApiConnections,
+        servers: FleetServers | None,
+    ) -> HostedFleet:
+        """Host the nodes that are planned, each at its place. Raises StartError if there is none for all of them."""
+        hosted = HostedFleet(self._process, clients, self._starter, servers.placement if servers else None)
+        if servers:
+            servers.listeners.answer_with(self._api(hosted, connections).load_handler)
+        hosted.check(len(planned))
+        for plan in planned:
+            hosted.add(plan)
+        return hosted
 
     def _api(self, hosted: HostedFleet, connections: ApiConnections) -> FleetApi:
         return FleetApi(
@@ -145,17 +162,12 @@ class _FleetApp:
             understands_commands=self._settings.node.pods.commands == "understand",
         )
 
-    async def _host_all(self, hosted: HostedFleet, connections: ApiConnections) -> None:
-        """Host all nodes that are planned. Raises StartError, before anything is created, if they cannot be."""
+    async def _check(self, connections: ApiConnections, names: Sequence[str]) -> None:
+        """Raise StartError, before anything is created, if nodes with these names cannot be."""
         fleet, hosts_pods = self._settings.fleet, self._settings.node.pods.mode != "ignore"
-        planned = list(plans(fleet))
-        names = [plan.name for plan in planned]
-        hosted.check(len(planned))
         await check_rights(connections, hosts_pods=hosts_pods, has_own_nodes=bool(fleet.groups))
         await check_names(connections, fleet.name, names)
         await _log_left_over(connections, fleet.name, names)
-        for plan in planned:
-            hosted.add(plan)
 
     def _reflect(self, hosted: HostedFleet, connections: ApiConnections, adopted_pods: AdoptedPods) -> None:
         """Follow our Nodes, or where some are adopted, all: a label cannot select those with an annotation alone."""

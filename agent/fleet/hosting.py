@@ -55,17 +55,10 @@ class HostedFleet:
         self._placement.check(count)
 
     def add(self, plan: NodePlan) -> None:
-        """Host a node, and start it when it is its turn."""
+        """Host a node, and start it when it is its turn. Raises StartError where there is no place for it."""
+        if plan.startup.registers:
+            self._host(plan)
         self._plans[plan.name] = plan
-        if not plan.startup.registers:
-            return
-        placed = self._placement.place(plan)
-        node = self._process.add(placed.config, self._clients, placed.machine)
-        node.state.settle_seconds = _SETTLE_SECONDS
-        node.state.asks_less = True
-        if not plan.startup.becomes_ready:
-            node.state.hold_back(_NEVER_READY)
-        self._starter.add(node, plan.startup.delay_seconds)
 
     def apply(self, wanted: Iterable[NodePlan]) -> Difference:
         """Host these nodes instead, and return what changed; the caller deletes the objects of those removed.
@@ -97,6 +90,15 @@ class HostedFleet:
             self._starter.discard(node)
             self._process.remove(name)
         self._placement.withdraw(name)
+
+    def _host(self, plan: NodePlan) -> None:
+        placed = self._placement.place(plan)
+        node = self._process.add(placed.config, self._clients, placed.machine)
+        node.state.settle_seconds = _SETTLE_SECONDS
+        node.state.asks_less = True
+        if not plan.startup.becomes_ready:
+            node.state.hold_back(_NEVER_READY)
+        self._starter.add(node, plan.startup.delay_seconds)
 
 
 def _state(node: Node) -> str:

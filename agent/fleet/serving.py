@@ -179,7 +179,7 @@ class OwnPorts:
         self._listeners.remove(name)
 
     def _listen(self) -> tuple[int, socket.socket]:
-        allow_descriptors(len(self._ports) + _OTHER_DESCRIPTORS)
+        _allow_descriptors(len(self._ports) + _OTHER_DESCRIPTORS)
         refusal: StartError | None = None
         while self._free:
             port = heapq.heappop(self._free)
@@ -231,7 +231,7 @@ def _listen_together(serving: Serving, *, insists_on_port: bool) -> socket.socke
     return sock
 
 
-def allow_descriptors(count: int) -> None:
+def _allow_descriptors(count: int) -> None:
     """Raise the limit of open files to this if it is lower and may be raised."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count:

@@ -56,6 +56,8 @@ class FleetOptions:
         for flag, is_set in of_group.items():
             if is_set and self.filename:
                 raise ConfigError(f"-f and {flag} do not go together: the file describes its groups")
+            if is_set and self.adopt and not self.describes_group:
+                raise ConfigError(f"--adopt and {flag} need --count or --like, too: adopted Nodes are as they are")
         if self.catalogue and not self.filename:
             raise ConfigError("--catalogue goes with -f: only groups in a file name their instance type")
         if self.adopt:

@@ -5,7 +5,7 @@ import pytest
 from agent.adapters.fleet import FleetOptions, InvalidFleet, fleet_from_flags, load_fleet
 from agent.core.capacity import own_allocatable, own_capacity
 from agent.core.errors import ConfigError
-from agent.core.fleet import plans
+from agent.core.fleet import Fleet, plans
 from agent.core.quantity import format_amounts
 
 ISSUE = """\
@@ -229,6 +229,11 @@ def test_a_cluster_is_copied_in_one_line(nodes_file, folder):
     assert [plan.config.registration.provider_id for plan in plans(fleet)] == ["aws:///eu-west-1c/i-0123", ""]
 
 
+def test_a_fleet_that_adopts_needs_no_nodes_of_its_own(folder):
+    assert fleet_from_flags({"adopt": "a=b", "name": "lab"}) == Fleet(name="lab", groups=())
+    assert fleet_from_flags({"adopt": "a=b", "count": 2}).count == 2
+
+
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
@@ -247,6 +252,8 @@ def test_a_cluster_is_copied_in_one_line(nodes_file, folder):
         ({"filename": "missing"}, "cannot read missing: No such file or directory"),
         ({"count": 2, "keep-provider-ids": True}, "--keep-provider-ids: is for copies"),
         ({"count": 2, "node-labels": {"kubernetes.io/hostname": "n"}}, "--node-labels: kubernetes.io/hostname is"),
+        ({"adopt": "kwok.x-k8s.io/node"}, "--adopt must be LABEL=VALUE"),
+        ({"adopt": "a=b", "name-template": "n"}, "--adopt and --name-template need --count or --like, too"),
     ],
 )
 def test_flags_that_describe_no_fleet_are_refused(folder, flags, error):
