@@ -172,7 +172,7 @@ class StatusController:
 
     def _registers_too(self, node: NodeObject) -> bool:
         """Whether the report mends what registration mends: a Node that nobody has reported on costs one request."""
-        return self._state.asks_less and is_blank(node)
+        return self._state.asks_less and self._state.config.registration.register_node and is_blank(node)
 
     def _record_changes(self, node: NodeObject, facts: Facts, status: NodeStatus) -> None:
         """Record what changed: an event is the difference between two states."""

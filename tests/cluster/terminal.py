@@ -19,7 +19,8 @@ class Terminal:
     """Starts a process on a terminal of its own, and ends it with Ctrl-C."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str]) -> None:
-        self._argv, self._env, self._text = argv, {**os.environ, **env}, ""
+        around = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+        self._argv, self._env, self._text = argv, {**around, **env}, ""
         self._master, self._slave = pty.openpty()
 
     def __enter__(self) -> Self:

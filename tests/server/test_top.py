@@ -120,11 +120,17 @@ def _flags(control_plane: ControlPlane, folder: Path) -> list[str]:
 
 
 def _approve(control_plane: ControlPlane) -> None:
-    """Do as the administrator of a cluster does with the serving certificate of a node."""
+    """Do as the administrator of a cluster does with the serving certificate of a node; those before are approved."""
     serving = f"{SIGNING_REQUESTS}?fieldSelector=spec.signerName=kubernetes.io/kubelet-serving"
     ours = f"system:node:{NAME}"
-    found = eventually(lambda: [one for one in control_plane.api.items(serving) if one["spec"]["username"] == ours])
-    control_plane.kubectl("certificate", "approve", *(one["metadata"]["name"] for one in found))
+    found = eventually(
+        lambda: [
+            one["metadata"]["name"]
+            for one in control_plane.api.items(serving)
+            if one["spec"]["username"] == ours and not one.get("status", {}).get("conditions")
+        ]
+    )
+    control_plane.kubectl("certificate", "approve", *found)
 
 
 @pytest.mark.slow
