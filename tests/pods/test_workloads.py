@@ -68,7 +68,9 @@ def test_a_job_completes_and_one_that_fails_is_seen_to_fail(home: Home) -> None:
 def test_the_plain_command_of_a_job_decides_whether_it_fails(home: Home) -> None:
     home.start("--job-run-for=1h")  # which is for the commands that nobody understands
     for name, script in (("good", "sleep 1; false || true"), ("bad", "echo hi; sleep 1; exit 1")):
-        home.kubectl("create", "job", name, "--image=busybox", "--", "sh", "-c", script)
+        job = home.job(name, {})  # on this node: there are others
+        job["spec"]["template"]["spec"]["containers"][0] |= {"image": "busybox", "command": ["sh", "-c", script]}
+        home.create(job)
     home.wait_until_finished("Job", "good", "Complete")
     eventually(lambda: home.api.get(home.path("Job", "bad"))["status"].get("failed", 0) > 0)
     ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in home.pods() if is_failed(pod)]
