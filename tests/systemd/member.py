@@ -66,7 +66,8 @@ class Member(NodeView):
     def journal(self) -> list[dict[str, Any]]:
         """What the daemon wrote to the journal, in all boots; readable while the machine is off, too."""
         place = self.machine.root / "var/log/journal"
-        text = run(["journalctl", "--directory", str(place), "--output=json", "--all", f"_COMM={UNIT}"])
+        # Not _COMM, which journald looks up in /proc: it is too late for the last lines of a process that ends quickly.
+        text = run(["journalctl", "--directory", str(place), "--output=json", "--all", f"SYSLOG_IDENTIFIER={UNIT}"])
         return [json.loads(line) for line in text.splitlines()]
 
     def messages(self) -> str:
