@@ -69,9 +69,9 @@ def scheduled(api: Api, path: str) -> Any:
 
 
 def unschedulable(api: Api, path: str, reason: str, outcome: str) -> Any:
-    """The condition of a pod that fits nowhere, once its message gives this reason for one of the nodes."""
+    """The condition of a pod that fits nowhere, once its message gives this reason, also for nodes of others."""
     head = r"0/(\d+) nodes are available:"
-    one = rf"{head} (.*, )?1 {re.escape(reason)}(, .*)?\. no new claims to deallocate"
+    one = rf"{head} (.*, )?[1-9]\d* {re.escape(reason)}(, .*)?\. no new claims to deallocate"
     pattern = rf"{one}, preemption: 0/\1 nodes are available: (.*, )?\d+ {outcome}(, .*)?\."
     return eventually(lambda: scheduled(api, path), lambda found: re.fullmatch(pattern, found.get("message", "")))
 
