@@ -16,7 +16,7 @@ from agent.core.metrics import Registry
 from agent.core.model import HostSnapshot, NodeObject, PodObject
 from agent.machinery.connectivity import Connectivity
 from agent.machinery.dependencies import Dependencies
-from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry
+from agent.machinery.health import RECONNECT_SECONDS, HealthRegistry, NodeDetails
 from agent.machinery.isolation import CONTROLLER_PAUSES, UnexpectedErrors
 from agent.machinery.reflector import Demultiplexer, Reflector, Store
 from agent.machinery.runner import Controller, Runnable, Runner
@@ -57,11 +57,10 @@ class Process:
         node_name: str = "",
         booted_at: datetime | None = None,
         rand: Rand = random.random,
-        metrics_by_node: bool = False,
-        keeps_history: bool = True,
+        details: NodeDetails = NodeDetails(),  # noqa: B008  it never changes
     ) -> None:
         self.metrics = Registry()
-        self.health = HealthRegistry(clock, self.metrics, by_node=metrics_by_node, keeps_history=keeps_history)
+        self.health = HealthRegistry(clock, self.metrics, details)
         self.connectivity = Connectivity(clock, self.health.missed_renewals)
         self.unexpected = UnexpectedErrors(clock, self.metrics, node_name=node_name)
         self.dependencies = Dependencies(

@@ -145,7 +145,7 @@ def _tls(authority: bytes, certificate: bytes = b"", key: bytes = b"", *, verify
     return context
 
 
-class Connection(Protocol):
+class CredentialsUser(Protocol):
     """Uses credentials that can be replaced."""
 
     async def use(self, credentials: Credentials) -> None:
@@ -160,7 +160,7 @@ class CredentialReloader:
         *,
         kubeconfig: str,
         current: Credentials,
-        connections: Sequence[Connection],
+        connections: Sequence[CredentialsUser],
         requested: asyncio.Event,
         clock: Clock,
         on_change: Callable[[], None] = lambda: None,

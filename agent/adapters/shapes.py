@@ -75,7 +75,7 @@ class ConditionShape(Struct, rename="camel"):
             raise ValueError("Ready without lastTransitionTime")
 
 
-class NodeInfo(Struct, frozen=True):
+class NodeSystemInfo(Struct, frozen=True):
     """The nodeInfo of a Node, of which only the boot ID is ever compared."""
 
     boot_id: str = field(default="", name="bootID")
@@ -88,7 +88,7 @@ class NodeStatusShape(Struct, rename="camel", frozen=True):
     addresses: list[dict[str, str]] = []
     capacity: dict[str, Amount] = {}
     allocatable: dict[str, Amount] = {}
-    node_info: NodeInfo = NodeInfo()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class TaintShape(Struct, frozen=True):

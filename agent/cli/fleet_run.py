@@ -14,7 +14,7 @@ from agent.adapters.settings.build_config import build_config
 from agent.adapters.settings.effective import Effective, from_flags
 from agent.adapters.settings.table import FLAGS
 from agent.cli.fleet_view import fleet_screen, progress_bar
-from agent.core.adoption import NodeSelector
+from agent.core.adoption import AdoptionSelector
 from agent.core.config import Config
 from agent.core.errors import ConfigError
 from agent.core.port_range import PortRange
@@ -39,7 +39,7 @@ def run_fleet(values: Mapping[str, Any]) -> None:
         fleet=fleet,
         reread=partial(fleet_from_flags, values) if values.get("filename") else None,
         socket=socket_of(fleet.name),
-        adopt=NodeSelector.parse("--adopt", values["adopt"]) if values.get("adopt") else None,
+        adopt=AdoptionSelector.parse("--adopt", values["adopt"]) if values.get("adopt") else None,
         serving=_serving(values, effective),
     )
     with fleet_screen() as screen:

@@ -16,14 +16,14 @@ _ARCHITECTURE_LABEL = "kubernetes.io/arch"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSelector:
+class AdoptionSelector:
     """Selects Nodes by a label, or by an annotation with the same key and value."""
 
     key: str
     value: str
 
     @classmethod
-    def parse(cls, flag: str, text: str) -> "NodeSelector":
+    def parse(cls, flag: str, text: str) -> "AdoptionSelector":
         """Read `KEY=VALUE`; a ConfigError names the flag."""
         key, equals, value = text.partition("=")
         if not equals or not key:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.adapters.api_connection import ApiConnection
 from agent.adapters.kube import KubePods, PodSelection
-from agent.core.adoption import NodeSelector, adopted_plan
+from agent.core.adoption import AdoptionSelector, adopted_plan
 from agent.core.config import NodeConfig
 from agent.core.model import NodeObject
 from agent.core.pods.info import PodInfo
@@ -26,7 +26,7 @@ class Adopter:
     """A store of Nodes: it hosts those that are selected, and passes all on to the nodes that are hosted."""
 
     def __init__(
-        self, selector: NodeSelector, base: NodeConfig, hosted: HostedFleet, nodes: Store, pods: "AdoptedPods"
+        self, selector: AdoptionSelector, base: NodeConfig, hosted: HostedFleet, nodes: Store, pods: "AdoptedPods"
     ) -> None:
         self._selector = selector
         self._base = base

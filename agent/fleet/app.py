@@ -19,7 +19,7 @@ from agent.adapters.kube import KubeReviews, NodeNames, NodeSelection, PodSelect
 from agent.adapters.metrics.exposition import exposition
 from agent.adapters.server.health_server import HealthServer
 from agent.connections import ApiConnections, clients_of, open_connections
-from agent.core.adoption import NodeSelector
+from agent.core.adoption import AdoptionSelector
 from agent.core.config import NodeConfig, ProcessConfig
 from agent.core.fleet import FLEET_LABEL, Fleet, NodePlan, plans
 from agent.core.fleet_view import FleetView
@@ -33,6 +33,7 @@ from agent.fleet.hosting import HostedFleet
 from agent.fleet.metrics import fleet_families
 from agent.fleet.serving import FleetServers, FleetServing, open_servers
 from agent.fleet.starter import Starter
+from agent.machinery.health import NodeDetails
 from agent.machinery.runner import Runnable
 from agent.node import NodeClients
 from agent.ports import ApiError, Clock, StartError
@@ -67,7 +68,7 @@ class FleetSettings:
     fleet: Fleet
     reread: Callable[[], Fleet] | None = None  # reads the file of the fleet again; None where there is none
     socket: Path | None = None  # where `fleet scale` finds us
-    adopt: NodeSelector | None = None  # which Nodes of others are kept alive
+    adopt: AdoptionSelector | None = None  # which Nodes of others are kept alive
     serving: FleetServing = field(default_factory=FleetServing)
 
 
@@ -88,7 +89,7 @@ class _FleetApp:
         self._screen = screen
         self._clock = SystemClock()
         self._machine = LinuxHost(settings.process.host)
-        self._process = Process(self._machine, self._clock, sensor_seconds=1.0, keeps_history=False)
+        self._process = Process(self._machine, self._clock, sensor_seconds=1.0, details=NodeDetails(history=False))
         self._starter = Starter(self._clock, self._process.is_behind)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._began_seconds = self._clock.monotonic()

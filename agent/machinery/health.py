@@ -197,13 +197,20 @@ class LeaseHealth(LoopHealth):
             del self._history[0]
 
 
+class NodeDetails(NamedTuple):
+    """What is kept and shown of each node of a process."""
+
+    metrics: bool = False  # the metrics have a node label; else, of one loop, the worst node counts
+    history: bool = True  # ten minutes of renewals: 5 KiB
+
+
 class HealthRegistry:
     """The health of all loops of a process. docs/health.md lists the deadlines for people."""
 
-    def __init__(self, clock: Clock, metrics: Registry, *, by_node: bool = False, keeps_history: bool = True) -> None:
+    def __init__(self, clock: Clock, metrics: Registry, details: NodeDetails) -> None:
         self._clock = clock
-        self._keeps_history = keeps_history  # of ten minutes: 5 KiB for each node
-        self._by_node = by_node  # whether the metrics have a node label; else, of one loop, the worst node counts
+        self._keeps_history = details.history
+        self._by_node = details.metrics
         self._durations = metrics.register(
             Histogram(
                 "fake_kubelet_loop_duration_seconds",

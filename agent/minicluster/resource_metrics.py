@@ -56,7 +56,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sample:
+class ScrapedSample:
     """What one kubelet said at one time."""
 
     at_seconds: float = 0.0
@@ -64,7 +64,7 @@ class Sample:
     memory_bytes: dict[Subject, int] = field(default_factory=dict)
 
 
-class Usage(NamedTuple):
+class MeasuredUsage(NamedTuple):
     """What a subject uses."""
 
     cpu_nanocores: int
@@ -75,7 +75,7 @@ class Window(NamedTuple):
     """What all subjects of a node use, and over how long a time."""
 
     seconds: float
-    usage: Mapping[Subject, Usage]
+    usage: Mapping[Subject, MeasuredUsage]
 
 
 class ResourceMetrics:
@@ -85,7 +85,7 @@ class ResourceMetrics:
         self._store = store
         self._kubelets = kubelets
         self._now = now
-        self._samples: dict[str, Sample] = {}  # the last one, by the UID of its node
+        self._samples: dict[str, ScrapedSample] = {}  # the last one, by the UID of its node
 
     async def list(self, resource: Resource) -> list[Object]:
         """Return the metrics of all nodes or pods; those of a node that does not answer are left out."""
@@ -117,7 +117,7 @@ class ResourceMetrics:
         self._samples[uid] = sample
         return window_between(before, sample)
 
-    async def _sample(self, node: Object) -> Sample:
+    async def _sample(self, node: Object) -> ScrapedSample:
         metadata = node["metadata"]
         path = (metadata.get("annotations") or {}).get(_PATH_ANNOTATION, "/metrics/resource")
         return read_sample(await self._kubelets.read(KubeletLocation(metadata["name"], path)))
@@ -144,9 +144,9 @@ class ResourceMetrics:
         return head | {"metadata": metadata | {"creationTimestamp": now}} | times
 
 
-def read_sample(text: str) -> Sample:
+def read_sample(text: str) -> ScrapedSample:
     """Read /metrics/resource of a kubelet."""
-    sample = Sample()
+    sample = ScrapedSample()
     for kind, metric, labels, value, millis in _LINE.findall(text):
         names = dict(_LABEL.findall(labels))
         subject = Subject(names.get("namespace", ""), names.get("pod", ""), names.get("container", ""))
@@ -160,16 +160,16 @@ def read_sample(text: str) -> Sample:
     return sample
 
 
-def window_between(before: Sample, after: Sample) -> Window:
+def window_between(before: ScrapedSample, after: ScrapedSample) -> Window:
     """Return what each subject that is in both samples used between them."""
     seconds = max(after.at_seconds - before.at_seconds, 0.001)
     usage = {
-        subject: Usage(round(max(0.0, total - before.cpu_seconds[subject]) / seconds * 10**9), memory)
+        subject: MeasuredUsage(round(max(0.0, total - before.cpu_seconds[subject]) / seconds * 10**9), memory)
         for subject, total in after.cpu_seconds.items()
         if subject in before.cpu_seconds and (memory := after.memory_bytes.get(subject)) is not None
     }
     return Window(seconds, usage)
 
 
-def _usage(usage: Usage) -> Object:
+def _usage(usage: MeasuredUsage) -> Object:
     return {"cpu": str(Quantity(usage.cpu_nanocores)), "memory": str(Quantity.of_bytes(usage.memory_bytes))}

@@ -54,7 +54,7 @@ class NodeInfo:
         return self.allocatable.get(resource, 0) - used
 
 
-class Rejection(NamedTuple):
+class FilterFailure(NamedTuple):
     """Why a node cannot take a pod, and whether it could if other pods were gone."""
 
     reasons: Sequence[str]
@@ -73,20 +73,20 @@ def best_node(pod: PodObject, request: PodRequest, nodes: Sequence[NodeInfo]) ->
     return max(feasible, key=lambda info: ranks[info.name]).name, ""
 
 
-def rejection(pod: PodObject, request: PodRequest, info: NodeInfo) -> Rejection | None:
+def rejection(pod: PodObject, request: PodRequest, info: NodeInfo) -> FilterFailure | None:
     """Return why the node cannot take the pod, by the first filter that rejects it, in kube-scheduler's order."""
     tolerations = pod["spec"].get("tolerations") or ()
     if info.node["spec"].get("unschedulable") and not tolerates(tolerations, _UNSCHEDULABLE):
-        return Rejection(["node(s) were unschedulable"])
+        return FilterFailure(["node(s) were unschedulable"])
     if any(taint["effect"] in _KEEPS_OUT and not tolerates(tolerations, taint) for taint in info.taints):
-        return Rejection(["node(s) had untolerated taint(s)"])
+        return FilterFailure(["node(s) had untolerated taint(s)"])
     if not accepts(pod, info.node):
-        return Rejection(["node(s) didn't match Pod's node affinity/selector"])
+        return FilterFailure(["node(s) didn't match Pod's node affinity/selector"])
     if conflicts(request, info.requests):
-        return Rejection(["node(s) didn't have free ports for the requested pod ports"], is_resolvable=True)
+        return FilterFailure(["node(s) didn't have free ports for the requested pod ports"], is_resolvable=True)
     reasons = list(_shortages(request, info))
     fits_empty_node = all(amount <= info.allocatable.get(name, 0) for name, amount in request.amounts.items())
-    return Rejection(reasons, is_resolvable=fits_empty_node) if reasons else None
+    return FilterFailure(reasons, is_resolvable=fits_empty_node) if reasons else None
 
 
 def _shortages(request: PodRequest, info: NodeInfo) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _shortages(request: PodRequest, info: NodeInfo) -> Iterator[str]:
             yield f"Insufficient {name}"
 
 
-def fit_error(rejections: Sequence[Rejection]) -> str:
+def fit_error(rejections: Sequence[FilterFailure]) -> str:
     """Return the message about a pod that fits on no node, as kube-scheduler words it."""
     nodes = f"0/{len(rejections)} nodes are available:"
     counts = Counter(reason for rejected in rejections for reason in rejected.reasons)

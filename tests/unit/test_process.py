@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core.nodestatus import is_ready
+from agent.machinery.health import NodeDetails
 from agent.ports import Forbidden, NodeDeleted
 from agent.process import Process
 from tests.fakes import host_snapshot, running
@@ -121,7 +122,7 @@ async def test_the_leases_of_a_process_are_renewed_evenly_over_the_period(proces
 
 
 async def test_health_metrics_have_the_name_of_the_node_where_that_is_wanted(host, clock, clients, nodes):
-    process = Process(host, clock, sensor_seconds=1.0, metrics_by_node=True, rand=lambda: 0.0)
+    process = Process(host, clock, sensor_seconds=1.0, details=NodeDetails(metrics=True), rand=lambda: 0.0)
     for name in ("n1", "n2"):
         process.add(NodeConfig(node_name=name), clients)
     process.reflect(nodes)

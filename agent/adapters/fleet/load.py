@@ -10,7 +10,7 @@ from typing import Any
 from agent.adapters.fleet.documents import FleetDocument, GroupDocument, decoded, fleet_document
 from agent.adapters.fleet.group import STDIN, GroupBuilder, Place, check_name, read_text
 from agent.adapters.settings.table import FLAGS
-from agent.core.adoption import NodeSelector
+from agent.core.adoption import AdoptionSelector
 from agent.core.errors import ConfigError
 from agent.core.fleet import Fleet, Group, GroupError
 
@@ -61,7 +61,7 @@ class FleetOptions:
         if self.catalogue and not self.filename:
             raise ConfigError("--catalogue goes with -f: only groups in a file name their instance type")
         if self.adopt:
-            NodeSelector.parse("--adopt", self.adopt)
+            AdoptionSelector.parse("--adopt", self.adopt)
         elif not (self.filename or self.describes_group):
             raise ConfigError("a fleet needs --count N, --like FILE, -f FILE or --adopt LABEL=VALUE")
 

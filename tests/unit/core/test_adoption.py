@@ -1,6 +1,6 @@
 import pytest
 
-from agent.core.adoption import NodeSelector, adopted_plan
+from agent.core.adoption import AdoptionSelector, adopted_plan
 from agent.core.errors import ConfigError
 from agent.core.node import OWN_ADDRESSES, with_own_metadata
 from agent.core.nodestatus import desired_status
@@ -8,7 +8,7 @@ from tests.cluster.autoscaled import cluster_autoscaler_node, karpenter_node
 from tests.fakes import facts
 from tests.settings import NodeConfig, Registration
 
-SELECTOR = NodeSelector("kwok.x-k8s.io/node", "fake")
+SELECTOR = AdoptionSelector("kwok.x-k8s.io/node", "fake")
 ADDRESSES = [{"type": "InternalIP", "address": "10.9.9.9"}]
 
 
@@ -46,11 +46,11 @@ def test_a_node_without_labels_and_annotations_is_not_selected():
 @pytest.mark.parametrize("text", ["", "kwok.x-k8s.io/node", "=fake", "a b=c", "a=b c", "a=b=c", "/a=b"])
 def test_what_is_no_selector_is_an_error_that_names_the_flag(text):
     with pytest.raises(ConfigError, match="--adopt"):
-        NodeSelector.parse("--adopt", text)
+        AdoptionSelector.parse("--adopt", text)
 
 
 def test_a_selector_is_a_key_and_a_value():
-    assert NodeSelector.parse("--adopt", "kwok.x-k8s.io/node=fake") == SELECTOR
+    assert AdoptionSelector.parse("--adopt", "kwok.x-k8s.io/node=fake") == SELECTOR
     assert str(SELECTOR) == "kwok.x-k8s.io/node=fake"
 
 

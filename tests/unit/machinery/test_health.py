@@ -2,7 +2,7 @@ import pytest
 
 from agent.core.metrics import Registry
 from agent.core.node_view import Renewal
-from agent.machinery.health import HealthRegistry
+from agent.machinery.health import HealthRegistry, NodeDetails
 from agent.ports import Forbidden, Unavailable
 from tests.fakes import running
 from tests.settings import Heartbeat, Registration
@@ -20,7 +20,7 @@ def metrics():
 
 @pytest.fixture
 def registry(clock, metrics):
-    return HealthRegistry(clock, metrics)
+    return HealthRegistry(clock, metrics, NodeDetails())
 
 
 @pytest.fixture

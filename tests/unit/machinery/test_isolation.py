@@ -7,7 +7,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.metrics import Registry
-from agent.machinery.health import HealthRegistry
+from agent.machinery.health import HealthRegistry, NodeDetails
 from agent.machinery.isolation import Pauses, UnexpectedErrors
 from agent.ports import NodeDeleted, StartError
 from tests.fakes import running, settle
@@ -43,7 +43,7 @@ def counted_of(metrics):
 
 @pytest.fixture
 def health(clock, metrics):
-    return HealthRegistry(clock, metrics).loop("x", deadline_seconds=10)
+    return HealthRegistry(clock, metrics, NodeDetails()).loop("x", deadline_seconds=10)
 
 
 async def test_a_loop_that_is_cancelled_ends_even_if_it_fails_in_doing_so(clock, metrics, health):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.minicluster.resource_metrics import Subject, Usage, read_sample, window_between
+from agent.minicluster.resource_metrics import MeasuredUsage, Subject, read_sample, window_between
 
 MAIN = Subject("default", "web", "main")
 
@@ -25,7 +25,7 @@ def test_two_samples_make_a_rate() -> None:
     before, after = read_sample(exposition(100, 1, 10_000)), read_sample(exposition(103, 1.5, 12_000))
     window = window_between(before, after)
     assert window.seconds == 2
-    assert window.usage == {Subject(): Usage(1_500_000_000, 2 * 2**20), MAIN: Usage(250_000_000, 1024)}
+    assert window.usage == {Subject(): MeasuredUsage(1_500_000_000, 2 * 2**20), MAIN: MeasuredUsage(250_000_000, 1024)}
 
 
 def test_a_container_that_began_meanwhile_waits_for_the_next_window() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.pods.resources import PodRequest
-from agent.minicluster.scheduling import NodeInfo, Rejection, best_node, fit_error, rejection
+from agent.minicluster.scheduling import FilterFailure, NodeInfo, best_node, fit_error, rejection
 
 FIELD: dict[str, Any] = {"key": "metadata.name", "operator": "In"}
 CAPACITY = {"cpu": "2", "memory": "1Gi", "pods": "10"}
@@ -30,7 +30,7 @@ def test_without_nodes_the_message_is_another_one() -> None:
 
 
 def test_the_reasons_of_all_nodes_are_counted_and_sorted() -> None:
-    rejections = [Rejection(["b", "a"]), Rejection(["b"], is_resolvable=True), Rejection(["c"])]
+    rejections = [FilterFailure(["b", "a"]), FilterFailure(["b"], is_resolvable=True), FilterFailure(["c"])]
     assert fit_error(rejections) == (
         "0/3 nodes are available: 1 a, 1 c, 2 b. no new claims to deallocate, preemption: 0/3 nodes are available: "
         "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
@@ -39,17 +39,17 @@ def test_the_reasons_of_all_nodes_are_counted_and_sorted() -> None:
 
 def test_every_resource_that_is_short_is_named() -> None:
     found = rejection(pod(), asking(cpu=3000, memory=2 * 2**30), NodeInfo(node()))
-    assert found == Rejection(["Insufficient cpu", "Insufficient memory"], is_resolvable=False)
+    assert found == FilterFailure(["Insufficient cpu", "Insufficient memory"], is_resolvable=False)
 
 
 def test_what_an_empty_node_could_take_is_resolvable() -> None:
     found = rejection(pod(), asking(cpu=1500), NodeInfo(node(), (asking(cpu=1000),)))
-    assert found == Rejection(["Insufficient cpu"], is_resolvable=True)
+    assert found == FilterFailure(["Insufficient cpu"], is_resolvable=True)
 
 
 def test_the_first_filter_that_rejects_gives_the_reason() -> None:
     cordoned = node(unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
-    assert rejection(pod(), asking(cpu=9000), NodeInfo(cordoned)) == Rejection(["node(s) were unschedulable"])
+    assert rejection(pod(), asking(cpu=9000), NodeInfo(cordoned)) == FilterFailure(["node(s) were unschedulable"])
 
 
 def test_the_last_millicore_can_be_used() -> None:
