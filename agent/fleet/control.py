@@ -52,7 +52,7 @@ class ControlSocket:
         try:
             counts = msgspec.json.decode(await reader.readline(), type=dict[str, int])
             answer = _Answer(result=await self._scale(counts))
-        except (ConfigError, AgentError, ValueError) as error:
+        except (ConfigError, AgentError, ValueError, msgspec.MsgspecError) as error:
             answer = _Answer(error=str(error))
         with suppress(ConnectionError):
             writer.write(msgspec.json.encode(answer) + b"\n")

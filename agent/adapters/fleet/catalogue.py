@@ -40,7 +40,7 @@ class Catalogue:
         try:
             entries = msgspec.json.decode(text, type=list[_Entry])
             self._types = {entry.name: _instance_type(entry) for entry in entries}
-        except ValueError as error:
+        except (ValueError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{source}: {error}") from error
         self._source = source
 
